@@ -1,0 +1,225 @@
+/*
+ * metad, as a gateway or a datad sees it: typed calls, whatever carries them. In `kist serve` a call runs
+ * against the replica in the same process (metad/service/meta_local.c); between processes it is an RPC.
+ *
+ * One client per loop; all calls on that loop. Every call follows the convention of task.h: STEP_NEXT
+ * means that the answer is in the call already, STEP_WAIT that task_resume() follows on this loop,
+ * STEP_FAIL that task->error is set. Requests and what they point to are borrowed until then. Answers lie
+ * in `arena`, or as said.
+ *
+ * Reads are linearizable: they see everything that was answered before they began. Bucket ids are checked
+ * by the range: one it does not know gives RC_STALE (judge the request again after meta_refresh()).
+ */
+#ifndef COMMON_CLIENT_META_CLIENT_H
+#define COMMON_CLIENT_META_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/arena.h"
+#include "common/base/slice.h"
+#include "common/client/view.h"
+#include "common/task/task.h"
+#include "proto/command.pb-c.h"
+#include "proto/record.pb-c.h"
+
+struct meta_client;
+
+/* The current version of a key. Absent: STEP_NEXT / resume RC_OK with `record` NULL. */
+struct meta_get {
+    uint64_t bucket_id;
+    uint64_t generation;
+    struct slice key;
+    bool want_body; /* also the inline body, when it is inline */
+    struct arena *arena;
+    /* Out. */
+    Kist__Record *record;
+    struct slice body; /* borrowed from the store until meta_release() */
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+struct meta_entry {
+    struct slice name;          /* a key, or a common prefix with its delimiter */
+    const Kist__Record *record; /* NULL: a common prefix */
+};
+
+/* A page of keys, in byte order, at one point in time. */
+struct meta_list {
+    uint64_t bucket_id;
+    uint64_t generation;
+    struct slice prefix;
+    struct slice delimiter; /* empty: none */
+    struct slice after;     /* keys greater than this; empty: from the beginning */
+    bool after_prefix;      /* `after` is a common prefix: skip all that start with it */
+    uint32_t limit;         /* keys and prefixes together, 1 .. LIMIT_LIST_KEYS */
+    struct arena *arena;
+    /* Out. */
+    struct meta_entry *entries;
+    uint32_t entry_count;
+    bool truncated; /* at least one more follows the last entry */
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+/* Pieces of a layout from the one that holds byte `offset` on. Asked when a record has more pieces than it
+ * carries, or when a datad said `no such extent` to a copy's cached ones. */
+struct meta_pieces {
+    uint64_t bucket_id; /* home */
+    struct slice key;   /* home */
+    struct slice layout_id;
+    uint64_t offset;
+    uint32_t limit; /* pieces */
+    struct arena *arena;
+    /* Out; none when the offset is past the end. RC_NOT_FOUND when there is no such layout. */
+    Kist__Piece **pieces;
+    size_t piece_count;
+    uint64_t first_offset; /* of the first byte of pieces[0] within the object */
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+/* Which bytes part `number` of a finished multipart object covers. */
+struct meta_part_range {
+    uint64_t bucket_id; /* home */
+    struct slice key;
+    struct slice layout_id;
+    uint32_t number; /* 1 .. part_count: counted by position, as AWS does */
+    struct arena *arena;
+    /* Out; RC_NOT_FOUND when there is no such part. */
+    uint64_t offset;
+    uint64_t size;
+    Kist__PartSummary *part;
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+/* An upload and a page of its parts. RC_NOT_FOUND: no such upload. */
+struct meta_list_parts {
+    uint64_t bucket_id;
+    uint64_t generation;
+    struct slice key;
+    struct slice upload_id;
+    uint32_t after; /* part numbers greater than this */
+    uint32_t limit; /* 0 .. LIMIT_PARTS; 0: only the upload row is asked */
+    struct arena *arena;
+    /* Out. */
+    Kist__Upload *upload;
+    Kist__Part **parts; /* pieces included */
+    size_t part_count;
+    bool truncated;
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+struct meta_upload_entry {
+    struct slice name;
+    const Kist__Upload *upload; /* NULL: a common prefix */
+};
+
+/* Open uploads in order of key, then of initiation. */
+struct meta_list_uploads {
+    uint64_t bucket_id;
+    uint64_t generation;
+    struct slice prefix;
+    struct slice delimiter;
+    struct slice after_key;
+    struct slice after_upload; /* with it: uploads of after_key that follow this one come too */
+    bool after_prefix;
+    uint32_t limit;
+    struct arena *arena;
+    /* Out. */
+    struct meta_upload_entry *entries;
+    uint32_t entry_count;
+    bool truncated;
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+/* Every row that owns extents (current, layout, part, home), in key order, for repair and audit: each extent
+ * comes under the (bucket, key, layout) that a SET_DURABLE must name. */
+struct meta_scan_item {
+    uint64_t bucket_id;
+    struct slice key;
+    struct slice layout_id;
+    const Kist__Piece *piece; /* own extents only */
+};
+
+struct meta_scan {
+    struct slice cursor; /* empty: from the beginning; else next_cursor of the call before */
+    uint32_t limit;      /* items, about */
+    struct arena *arena;
+    /* Out. */
+    struct meta_scan_item *items;
+    uint32_t item_count;
+    struct slice next_cursor; /* empty: the end was reached */
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+/* Rows of the repair queue, oldest first. */
+struct meta_repairs {
+    uint32_t limit;
+    struct slice after; /* queue key; empty: from the beginning */
+    struct arena *arena;
+    /* Out. */
+    Kist__Repair **repairs;
+    struct slice *queue_keys; /* for SET_DURABLE.queue_key */
+    uint32_t repair_count;
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+enum meta_command {
+#define COMMAND(number, name, message) META_##name = (number),
+#include "common/client/command.def"
+#undef COMMAND
+};
+
+/* One raft entry. RC_OK: it was applied, `reply` says with which outcome. RC_AMBIGUOUS: it may have been.
+ * RC_NO_QUORUM, RC_NOT_LEADER, RC_BUSY, RC_FULL: it was not and will not be. */
+struct meta_write {
+    enum meta_command command;
+    const ProtobufCMessage *message; /* the command.proto message of that row */
+    struct slice body;               /* bytes of an inline object; borrowed */
+    uint64_t deadline_ms;            /* from now; 0: 30,000 */
+    struct arena *arena;
+    /* Out. */
+    Kist__Reply *reply;
+    /* Private. */
+    struct task *task;
+    uint64_t reserved[40];
+};
+
+/* A view begun after this call: RC_OK, then meta_view() is at least that new. */
+struct meta_refresh {
+    /* Private. */
+    struct task *task;
+    uint64_t reserved[16];
+};
+
+struct meta_client {
+    enum step_result (*get)(struct meta_client *meta, struct meta_get *call, struct task *task);
+    void (*release)(struct meta_client *meta, struct meta_get *call); /* once per get that succeeded */
+    enum step_result (*list)(struct meta_client *meta, struct meta_list *call, struct task *task);
+    enum step_result (*pieces)(struct meta_client *meta, struct meta_pieces *call,
+                               struct task *task);
+    enum step_result (*part_range)(struct meta_client *meta, struct meta_part_range *call,
+                                   struct task *task);
+    enum step_result (*list_parts)(struct meta_client *meta, struct meta_list_parts *call,
+                                   struct task *task);
+    enum step_result (*list_uploads)(struct meta_client *meta, struct meta_list_uploads *call,
+                                     struct task *task);
+    enum step_result (*scan)(struct meta_client *meta, struct meta_scan *call, struct task *task);
+    enum step_result (*repairs)(struct meta_client *meta, struct meta_repairs *call,
+                                struct task *task);
+    enum step_result (*write)(struct meta_client *meta, struct meta_write *call, struct task *task);
+    enum step_result (*refresh)(struct meta_client *meta, struct meta_refresh *call,
+                                struct task *task);
+    /* Borrowed until control returns to the loop; take view_ref() to keep it. Never NULL once open. */
+    struct view *(*view)(struct meta_client *meta);
+    /* May writes be answered: a leader with a quorum is known. For /health/ready. */
+    bool (*ready)(struct meta_client *meta);
+};
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * The data service of one process: one datad over all its directories, each a disk. Segments, index, group
+ * commit, reads, deletes, compaction, refill of what a disk lacks.
+ */
+#ifndef DATAD_DATAD_H
+#define DATAD_DATAD_H
+
+#include "common/client/data_client.h"
+#include "common/env/env.h"
+
+struct datad;
+struct meta_client;
+
+enum { DATAD_DISKS_MAX = 64 };
+
+struct datad_disk_options {
+    uint64_t id;      /* minted by root, stands in the directory's identity file */
+    const char *path; /* DIR/data is ours */
+};
+
+struct datad_options {
+    struct env *env; /* the loop it lives on */
+    struct datad_disk_options disks[DATAD_DISKS_MAX];
+    uint32_t disk_count;
+    uint64_t segment_bytes;     /* 0: 512 MiB */
+    uint64_t free_bytes_min;    /* below this of free space a disk takes no writes; 0: 256 MiB */
+    uint64_t cache_bytes;       /* block cache of the indexes together */
+    uint32_t cluster_epoch;
+};
+
+/* Opens and recovers every disk (index replayed, or rebuilt from segments). A disk that fails is reported
+ * missing, not fatal. Blocking: at start-up, on the calling thread. */
+enum rc datad_open(struct datad **out, const struct datad_options *options, struct error *error);
+/* Completes what is under way, then flushes and closes. */
+void datad_close(struct datad *datad, void (*done)(void *arg), void *arg);
+
+/* A client for the loop of `env`; any number. Freed by datad_close(). */
+struct data_client *datad_client(struct datad *datad, struct env *env);
+
+struct datad_disk_status {
+    uint64_t id;
+    const char *path;
+    bool healthy;
+    char state[24]; /* "healthy", "full", "missing", "failed", "read-only" */
+    uint64_t total_bytes;
+    uint64_t free_bytes;
+    uint64_t segment_count;
+    uint64_t live_bytes;  /* of shards that exist */
+    uint64_t dead_bytes;  /* deleted, not yet compacted */
+    uint64_t bad_blocks;  /* checksum failures seen since start */
+};
+/* Any thread. Returns how many. */
+uint32_t datad_status(struct datad *datad, struct datad_disk_status *out, uint32_t max);
+
+#endif
