@@ -1,6 +1,6 @@
 /*
- * Checksums and digests of object bytes (AWS: "Checking object integrity"), computed as the bytes pass.
- * CRCs by ISA-L (CRC64NVME by ours, common/codec), hashes by OpenSSL (common/crypto).
+ * Checksums and digests of object bytes (AWS: "Checking object integrity"), computed as the bytes
+ * pass. CRCs by ISA-L (CRC64NVME by ours, common/codec), hashes by OpenSSL (common/crypto).
  */
 #ifndef GATEWAY_OBJECT_CHECKSUM_H
 #define GATEWAY_OBJECT_CHECKSUM_H
@@ -10,6 +10,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/slice.h"
+#include "common/crypto/hash.h"
 #include "proto/record.pb-c.h"
 
 /* Numbers stand in records: never change them. */
@@ -31,20 +32,21 @@ struct checksum_value {
     uint8_t bytes[CHECKSUM_BYTES_MAX]; /* big endian */
 };
 
-const char *checksum_name(enum checksum_algorithm algorithm);   /* "CRC64NVME" */
-const char *checksum_header(enum checksum_algorithm algorithm); /* "x-amz-checksum-crc64nvme" */
+const char *checksum_name(enum checksum_algorithm algorithm);    /* "CRC64NVME" */
+const char *checksum_header(enum checksum_algorithm algorithm);  /* "x-amz-checksum-crc64nvme" */
 const char *checksum_element(enum checksum_algorithm algorithm); /* "ChecksumCRC64NVME" */
 size_t checksum_bytes(enum checksum_algorithm algorithm);
 enum checksum_algorithm checksum_by_name(struct slice name); /* any case; NONE when unknown */
 enum checksum_algorithm checksum_by_header(struct slice lower_case_name);
 
 /* Base64 to bytes of exactly the right length. */
-bool checksum_parse(enum checksum_algorithm algorithm, struct slice base64, struct checksum_value *out);
+bool checksum_parse(enum checksum_algorithm algorithm, struct slice base64,
+                    struct checksum_value *out);
 struct slice checksum_text(struct arena *arena, enum checksum_algorithm algorithm,
                            struct slice raw); /* base64 */
 
-/* Several algorithms at once over one pass. `mask`: bit per checksum_algorithm; MD5 and the SHA-256 of the
- * payload signature are asked apart (the latter shares the work with CHECKSUM_SHA256). */
+/* Several algorithms at once over one pass. `mask`: bit per checksum_algorithm; MD5 and the SHA-256
+ * of the payload signature are asked apart (the latter shares the work with CHECKSUM_SHA256). */
 struct digest_set {
     uint32_t mask;
     bool md5;
@@ -52,9 +54,9 @@ struct digest_set {
     uint32_t crc32;
     uint32_t crc32c;
     uint64_t crc64nvme;
-    void *md5_state;
-    void *sha1_state;
-    void *sha256_state;
+    struct md5_hash md5_state;
+    struct sha1_hash sha1_state;
+    struct sha256_hash sha256_state;
 };
 
 void digest_set_init(struct digest_set *set, uint32_t mask, bool md5);
