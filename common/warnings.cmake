@@ -3,6 +3,9 @@ set(PROJECT_WARNINGS
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes
     -Wmissing-prototypes -Wundef -Wvla -Wformat=2 -Wswitch-enum -Wimplicit-fallthrough -Wcast-qual
     -Wwrite-strings -Wpointer-arith -Wnull-dereference -Wdouble-promotion -fno-common)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    list(APPEND PROJECT_WARNINGS -Wno-format-truncation) # snprintf is how texts are cut to size
+endif()
 if(WERROR)
     list(APPEND PROJECT_WARNINGS -Werror)
 endif()
