@@ -137,8 +137,14 @@ static int listener_bind(struct env_uv *world, const struct sockaddr_storage *ad
     }
     fd = socket_bound(address, true, status);
     if (fd >= 0 && *held >= 0) {
-        world->held[*held].address = *address;
-        world->held[*held].count += 1;
+        struct held_address *entry = &world->held[*held];
+        socklen_t len = sizeof(entry->address);
+
+        if (entry->count == 0) { /* as bound: the kernel has chosen the port by now */
+            memset(&entry->address, 0, sizeof(entry->address));
+            (void)getsockname(fd, (struct sockaddr *)&entry->address, &len);
+        }
+        entry->count += 1;
     }
     return fd;
 }
