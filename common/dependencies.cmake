@@ -20,4 +20,5 @@ find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp REQUIRED)
 find_path(LLHTTP_SOURCE llhttp.c PATHS /usr/share/llhttp REQUIRED)
 add_library(llhttp STATIC ${LLHTTP_SOURCE}/api.c ${LLHTTP_SOURCE}/http.c ${LLHTTP_SOURCE}/llhttp.c)
 target_include_directories(llhttp SYSTEM PUBLIC ${LLHTTP_INCLUDE})
+target_compile_definitions(llhttp PUBLIC LLHTTP_STRICT_MODE=1) # the sources hold a lenient parser too
 set_target_properties(llhttp PROPERTIES POSITION_INDEPENDENT_CODE ON)
