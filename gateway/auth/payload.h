@@ -1,7 +1,7 @@
 /*
- * The body of a request as the operation sees it: aws-chunked framing removed, every signature, length,
- * digest and trailer verified. All five payload forms (sigv4.h), Content-MD5, x-amz-checksum-* headers and
- * trailers.
+ * The body of a request as the operation sees it: aws-chunked framing removed, every signature,
+ * length, digest and trailer verified. All five payload forms (sigv4.h), Content-MD5,
+ * x-amz-checksum-* headers and trailers.
  *
  *     socket -> http_body_read() -> payload_read() -> stripe buffers
  *
@@ -24,16 +24,19 @@ struct payload {
     /* After payload_init(). */
     bool has_length;
     uint64_t length; /* of the decoded body */
-    /* What the client declared about the content; algorithm NONE: nothing. Known at the end when it comes in
-     * a trailer. */
+    /* What the client declared about the content; algorithm NONE: nothing. Known at the end when it
+     * comes in a trailer. */
     struct checksum_value declared;
-    enum checksum_algorithm algorithm; /* declared by value, trailer or x-amz-sdk-checksum-algorithm */
+    enum checksum_algorithm
+        algorithm; /* declared by value, trailer or x-amz-sdk-checksum-algorithm */
     /* After the end. */
-    enum s3_error error; /* S3_OK, or why the body is refused; checked before anything is made visible */
+    enum s3_error
+        error; /* S3_OK, or why the body is refused; checked before anything is made visible */
     const char *error_text;
-    uint64_t received; /* decoded bytes so far */
-    uint8_t md5[MD5_BYTES];                              /* when `md5` was asked */
-    struct checksum_value checksums[CHECKSUM_ALGORITHMS]; /* those computed have their algorithm set */
+    uint64_t received;      /* decoded bytes so far */
+    uint8_t md5[MD5_BYTES]; /* when `md5` was asked */
+    struct checksum_value
+        checksums[CHECKSUM_ALGORITHMS]; /* those computed have their algorithm set */
     /* Private. */
     struct http_exchange *http;
     const struct sigv4_result *auth;
@@ -43,18 +46,19 @@ struct payload {
 struct payload_options {
     const struct sigv4_result *auth; /* borrowed for the payload's life */
     bool md5;                        /* compute it (ETag); Content-MD5 is verified in any case */
-    uint32_t also;                   /* mask of checksum algorithms to compute besides the declared one */
-    uint64_t length_max;             /* more is EntityTooLarge (at once when announced) */
+    uint32_t also;       /* mask of checksum algorithms to compute besides the declared one */
+    uint64_t length_max; /* more is EntityTooLarge (at once when announced) */
 };
 
-/* Checks the headers that describe the body. S3_OK or the refusal, before any body byte was asked for (so an
- * Expect: 100-continue client has sent nothing). `payload` lives in the request's arena or struct. */
+/* Checks the headers that describe the body. S3_OK or the refusal, before any body byte was asked
+ * for (so an Expect: 100-continue client has sent nothing). `payload` lives in the request's arena
+ * or struct. */
 enum s3_error payload_init(struct payload *payload, struct http_exchange *exchange,
                            const struct payload_options *options, const char **text);
 void payload_deinit(struct payload *payload); /* harmless when zeroed */
 
-/* Fills `to` with `len` decoded bytes, or fewer at the end. Returns true when complete at once (done is not
- * called). One at a time; not after the end. */
+/* Fills `to` with `len` decoded bytes, or fewer at the end. Returns true when complete at once
+ * (done is not called). One at a time; not after the end. */
 bool payload_read(struct payload *payload, struct payload_read *read, void *to, size_t len);
 
 #endif
