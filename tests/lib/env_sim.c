@@ -77,8 +77,7 @@ static void heap_down(struct sim *sim, struct sim_event *event)
         if (child >= sim->heap_count) {
             break;
         }
-        if (child + 1 < sim->heap_count &&
-            event_before(sim->heap[child + 1], sim->heap[child])) {
+        if (child + 1 < sim->heap_count && event_before(sim->heap[child + 1], sim->heap[child])) {
             child += 1;
         }
         if (!event_before(sim->heap[child], event)) {

@@ -4,10 +4,10 @@
  *     sim ── node ("process + machine") ── env (one loop) ── timers, work, posts, io, streams
  *              └── disks ── files (page cache over a platter)
  *
- * Virtual time moves from event to event; one seed gives one run. A node is what crashes together: its
- * envs, its page cache. What a crash may lose is what env.h says may be lost, and a seed decides how
- * much of it goes: unsynced bytes page by page (torn at 512-byte sectors), names of directories that
- * were not synced.
+ * Virtual time moves from event to event; one seed gives one run. A node is what crashes together:
+ * its envs, its page cache. What a crash may lose is what env.h says may be lost, and a seed
+ * decides how much of it goes: unsynced bytes page by page (torn at 512-byte sectors), names of
+ * directories that were not synced.
  *
  * File calls are instant in virtual time but their cost delays the `done` of the work job that made
  * them. Memory of a crashed program is not freed: run with leak checks off where nodes crash.
@@ -39,11 +39,12 @@ bool sim_chance(struct sim *sim, uint32_t per_mille); /* true that often */
 /* Runs the next event; false: none is left. */
 bool sim_step(struct sim *sim);
 void sim_run_for(struct sim *sim, uint64_t ns);
-/* Until `until` (NULL: no event left) says so: true. False after `timeout_ns`, or with no event left. */
+/* Until `until` (NULL: no event left) says so: true. False after `timeout_ns`, or with no event
+ * left. */
 bool sim_run_until(struct sim *sim, bool (*until)(void *arg), void *arg, uint64_t timeout_ns);
 
-/* Something the test does later; embedded by its owner, zeroed before. `node` not NULL: it dies with
- * that node's next crash. */
+/* Something the test does later; embedded by its owner, zeroed before. `node` not NULL: it dies
+ * with that node's next crash. */
 struct sim_call {
     void (*run)(struct sim_call *call);
     void *event; /* private */
@@ -67,9 +68,9 @@ enum sim_crash {
 /* Nothing of the node's program runs any more; its connections are reset. Its files go through what
  * `how` says. Start again with new envs. */
 void sim_crash(struct sim_node *node, enum sim_crash how);
-/* The program stops in the middle of its `ops`-th next file change (write, sync, allocate, rename, ...):
- * from then on every file call returns RC_IO without effect and no event of the node runs, until
- * sim_crash(). 0: cancels. */
+/* The program stops in the middle of its `ops`-th next file change (write, sync, allocate, rename,
+ * ...): from then on every file call returns RC_IO without effect and no event of the node runs,
+ * until sim_crash(). 0: cancels. */
 void sim_stop_after(struct sim_node *node, uint64_t ops);
 bool sim_stopped(const struct sim_node *node);
 uint64_t sim_file_changes(const struct sim_node *node); /* made so far: to place the next stop */
@@ -78,12 +79,12 @@ void sim_wall_jump(struct sim_node *node, int64_t ns);
 /* ---- Disks: every node has one at "/"; further ones lie at a directory ---- */
 
 struct sim_disk_faults {
-    uint64_t capacity_bytes;     /* 0: 1 TiB */
-    uint64_t slow_ns;            /* added to each asynchronous io and to the cost of file calls */
-    uint32_t read_error_ppm;     /* RC_IO */
-    uint32_t write_error_ppm;    /* RC_IO */
-    uint32_t sync_error_ppm;     /* RC_IO, and the page cache forgets that the pages are dirty */
-    bool failed;                 /* every call: RC_IO */
+    uint64_t capacity_bytes;  /* 0: 1 TiB */
+    uint64_t slow_ns;         /* added to each asynchronous io and to the cost of file calls */
+    uint32_t read_error_ppm;  /* RC_IO */
+    uint32_t write_error_ppm; /* RC_IO */
+    uint32_t sync_error_ppm;  /* RC_IO, and the page cache forgets that the pages are dirty */
+    bool failed;              /* every call: RC_IO */
 };
 /* Makes the directory and a device of its own for it. */
 void sim_mount(struct sim_node *node, const char *path);
@@ -103,7 +104,7 @@ void sim_file_wipe(struct sim_node *node, const char *path);
 uint32_t sim_file_count(struct sim_node *node, const char *directory);
 const char *sim_file_at(struct sim_node *node, const char *directory, uint32_t n);
 uint64_t sim_file_size(struct sim_node *node, const char *path); /* 0 when there is none */
-uint32_t sim_open_files(const struct sim_node *node); /* descriptors not closed: leaks */
+uint32_t sim_open_files(const struct sim_node *node);            /* descriptors not closed: leaks */
 
 /* ---- Network ---- */
 

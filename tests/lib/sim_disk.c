@@ -1,7 +1,7 @@
 /*
  * Asynchronous reads, writes and syncs of the simulated world. A read or write takes effect when it
- * completes; a sync covers what had completed when it began. A write in flight at a crash may or may
- * not have happened.
+ * completes; a sync covers what had completed when it began. A write in flight at a crash may or
+ * may not have happened.
  */
 #include "tests/lib/sim_file.h"
 
@@ -47,10 +47,10 @@ static struct sim_event *op_start(struct env *env, struct env_io *io, int file,
     op->node = node;
     op->inode = open->inode;
     op->flags = open->flags;
-    event = sim_event_new(
-        node->sim, node,
-        sim_between(node->sim, 50 * SIM_US, 500 * SIM_US) + open->inode->device->faults.slow_ns,
-        run, op);
+    event = sim_event_new(node->sim, node,
+                          sim_between(node->sim, 50 * SIM_US, 500 * SIM_US) +
+                              open->inode->device->faults.slow_ns,
+                          run, op);
     event->drop = drop;
     return event;
 }

@@ -1,7 +1,7 @@
 /*
- * File calls of the simulated world. They take effect at once; what they would have cost is added to
- * node->cost_ns and delays the end of the running job. Every call that changes something counts as one
- * step at which sim_stop_after() can stop the program.
+ * File calls of the simulated world. They take effect at once; what they would have cost is added
+ * to node->cost_ns and delays the end of the running job. Every call that changes something counts
+ * as one step at which sim_stop_after() can stop the program.
  */
 #include "tests/lib/sim_file.h"
 
@@ -60,8 +60,7 @@ enum rc file_read_now(struct sim_node *node, struct sim_open_file *open, struct 
         return RC_IO;
     }
     rc = file_fault(node, device, device->faults.read_error_ppm, 20 * SIM_US);
-    return rc != RC_OK ? rc
-                       : inode_read(open->inode, span.to, span.len, span.at, direct, got);
+    return rc != RC_OK ? rc : inode_read(open->inode, span.to, span.len, span.at, direct, got);
 }
 
 enum rc file_write_now(struct sim_node *node, struct sim_open_file *open, struct slice from,
@@ -355,8 +354,7 @@ static enum rc sync_directory_clean(struct sim_node *node, const char *path)
 
 enum file_name_op { NAME_RENAME, NAME_UNLINK, NAME_MKDIR, NAME_RMDIR, NAME_SYNC };
 
-static enum rc file_name_op(struct env *env, enum file_name_op op, const char *path,
-                            const char *to)
+static enum rc file_name_op(struct env *env, enum file_name_op op, const char *path, const char *to)
 {
     struct sim_node *node = sim_node_of(env);
     char *clean = names_clean(path);

@@ -1,7 +1,7 @@
 /*
- * Contents of one simulated file: 4 KiB pages, each as the page cache has it and as the platter has it.
- * Same pointer: clean. A page whose sync failed is not dirty any more but still differs, as on Linux:
- * cached reads show what the platter does not have.
+ * Contents of one simulated file: 4 KiB pages, each as the page cache has it and as the platter has
+ * it. Same pointer: clean. A page whose sync failed is not dirty any more but still differs, as on
+ * Linux: cached reads show what the platter does not have.
  */
 #ifndef TESTS_LIB_SIM_INODE_H
 #define TESTS_LIB_SIM_INODE_H

@@ -385,7 +385,8 @@ static enum rc sim_kv_flush(struct kv *kv, struct error *error)
     return RC_OK;
 }
 
-/* Rows that the filter drops go from the tables and from view; what is in the log stays as written. */
+/* Rows that the filter drops go from the tables and from view; what is in the log stays as written.
+ */
 static enum rc sim_kv_compact(struct kv *kv, uint32_t family, struct slice from, struct slice to)
 {
     struct sim_kv *store = store_of(kv);
@@ -549,7 +550,8 @@ static uint64_t crash_flushed(const struct sim_kv_disk *disk)
     return sim_below(disk->sim, disk->log_count + 1);
 }
 
-/* How many of the log's writes are in the log file: all up to the last synced one, and some more. */
+/* How many of the log's writes are in the log file: all up to the last synced one, and some more.
+ */
 static uint64_t crash_logged(const struct sim_kv_disk *disk, enum sim_crash how)
 {
     uint64_t synced = 0;
@@ -578,8 +580,7 @@ void sim_kv_crash(struct sim_kv_disk *disk, enum sim_crash how)
     }
     for (struct list *at = disk->log.next; at != &disk->log;) {
         struct kv_logged *logged = CONTAINER_OF(at, struct kv_logged, link);
-        bool survives =
-            number < flushed || (logged->mode != KV_UNLOGGED && number < logged_until);
+        bool survives = number < flushed || (logged->mode != KV_UNLOGGED && number < logged_until);
 
         at = at->next;
         number += 1;

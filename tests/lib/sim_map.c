@@ -38,8 +38,7 @@ void sim_value_unref(struct sim_value *value)
 
 static struct sim_map_node *node_new(uint32_t levels)
 {
-    struct sim_map_node *node =
-        mem_alloc(sizeof(*node) + levels * sizeof(struct sim_map_node *));
+    struct sim_map_node *node = mem_alloc(sizeof(*node) + levels * sizeof(struct sim_map_node *));
 
     node->levels = levels;
     return node;
@@ -309,7 +308,8 @@ struct sim_map_node *sim_map_seek_prev(const struct sim_map *map, struct slice k
 {
     struct sim_map_node *path[MAP_LEVELS];
 
-    (void)map_find(map, key, 0, path); /* just behind all versions of the key (sequences begin at 1) */
+    (void)map_find(map, key, 0,
+                   path); /* just behind all versions of the key (sequences begin at 1) */
     return visible_back(map, path[0], seq);
 }
 

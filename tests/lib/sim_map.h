@@ -1,6 +1,7 @@
 /*
- * An ordered map from bytes to versions of a value: a skip list by (key, sequence descending). Backs
- * sim_kv. While anyone is pinned (snapshots, iterators), old versions stay and no node goes away.
+ * An ordered map from bytes to versions of a value: a skip list by (key, sequence descending).
+ * Backs sim_kv. While anyone is pinned (snapshots, iterators), old versions stay and no node goes
+ * away.
  */
 #ifndef TESTS_LIB_SIM_MAP_H
 #define TESTS_LIB_SIM_MAP_H

@@ -126,8 +126,7 @@ struct sim_device *names_device(struct sim_node *node, const char *path)
     return best;
 }
 
-void names_change(struct sim_node *node, const char *from, const char *to,
-                  struct sim_inode *inode)
+void names_change(struct sim_node *node, const char *from, const char *to, struct sim_inode *inode)
 {
     struct sim_change *change = mem_alloc(sizeof(*change));
 
@@ -181,7 +180,8 @@ static bool changes_touch(const struct sim_change *a, const struct sim_change *b
            same_path(a->to, b->to);
 }
 
-/* A change is wanted if it is in the directory, or if a wanted one came after it at the same name. */
+/* A change is wanted if it is in the directory, or if a wanted one came after it at the same name.
+ */
 static bool change_is_needed(struct sim_node *node, struct sim_change *change,
                              const char *directory)
 {

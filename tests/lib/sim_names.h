@@ -1,9 +1,9 @@
 /*
  * Names of one node's files: what the program sees, and what a power cut would leave.
  *
- * A change (create, unlink, rename, ...) is seen at once and waits in `pending` until its directory is
- * synced. At a power cut a prefix of what still waits happens to have reached the disk. A name whose
- * directory was lost is lost with it.
+ * A change (create, unlink, rename, ...) is seen at once and waits in `pending` until its directory
+ * is synced. At a power cut a prefix of what still waits happens to have reached the disk. A name
+ * whose directory was lost is lost with it.
  */
 #ifndef TESTS_LIB_SIM_NAMES_H
 #define TESTS_LIB_SIM_NAMES_H
@@ -36,8 +36,7 @@ bool names_directory_empty(struct sim_node *node, const char *directory);
 struct sim_device *names_device(struct sim_node *node, const char *path);
 
 /* Borrows the paths; takes a reference of its own on the inode. */
-void names_change(struct sim_node *node, const char *from, const char *to,
-                  struct sim_inode *inode);
+void names_change(struct sim_node *node, const char *from, const char *to, struct sim_inode *inode);
 void names_sync(struct sim_node *node, const char *directory); /* what is in it becomes durable */
 void names_power_cut(struct sim_node *node);
 void names_deinit(struct sim_node *node);

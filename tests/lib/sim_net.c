@@ -1,7 +1,7 @@
 /*
- * Addresses, listeners, connects of the simulated world, and the table of network calls; the bytes move in
- * sim_pipe.c. Addresses: "host:port"; the host is a node's name, or 127.0.0.1, [::1] and localhost for
- * the node itself.
+ * Addresses, listeners, connects of the simulated world, and the table of network calls; the bytes
+ * move in sim_pipe.c. Addresses: "host:port"; the host is a node's name, or 127.0.0.1, [::1] and
+ * localhost for the node itself.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,8 +176,7 @@ static void accept_run(struct sim_event *event)
     }
 }
 
-static enum rc net_accept(struct env *env, struct env_listener *listener,
-                          struct env_stream *stream)
+static enum rc net_accept(struct env *env, struct env_listener *listener, struct env_stream *stream)
 {
     struct sim_listener *impl = listener_of(listener);
     struct net_backlog *item;

@@ -3,9 +3,9 @@
  *
  *     write -> pending -> (window) -> flight -> arrival -> inbox -> on_read, in pieces
  *
- * A connection is two ends. Each end sends into a FIFO flight towards its peer; an entry is bytes, FIN or
- * RST, and arrives after a latency, or later while the link is cut. Window: what is in flight and in the
- * peer's inbox together.
+ * A connection is two ends. Each end sends into a FIFO flight towards its peer; an entry is bytes,
+ * FIN or RST, and arrives after a latency, or later while the link is cut. Window: what is in
+ * flight and in the peer's inbox together.
  */
 #include "tests/lib/sim_pipe.h"
 
@@ -182,8 +182,8 @@ void end_deliver_soon(struct sim_end *end)
 {
     if (end->deliver == NULL && end->reading && !end->closed && !end->end_told &&
         (end->inbox.len > 0 || end->fin_got || end->reset)) {
-        end->deliver = sim_event_new(end->sim, end->node,
-                                     sim_between(end->sim, 1, 10 * SIM_US), deliver_run, end);
+        end->deliver = sim_event_new(end->sim, end->node, sim_between(end->sim, 1, 10 * SIM_US),
+                                     deliver_run, end);
         end->deliver->drop = deliver_drop;
     }
 }
@@ -201,8 +201,8 @@ static void arrival_schedule(struct sim_end *end)
     }
     head = CONTAINER_OF(end->flight.next, struct flight, link);
     end->arrival =
-        sim_event_new(end->sim, NULL,
-                      head->due > end->sim->now ? head->due - end->sim->now : 0, arrival_run, end);
+        sim_event_new(end->sim, NULL, head->due > end->sim->now ? head->due - end->sim->now : 0,
+                      arrival_run, end);
 }
 
 static void end_reset(struct sim_end *end)

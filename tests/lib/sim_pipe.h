@@ -29,7 +29,7 @@ struct sim_end {
     struct sim_event *arrival; /* of the head of our flight */
     struct sim_event *deliver; /* of our inbox */
     struct sim_event *pump;
-    struct sim_event *connect; /* under way */
+    struct sim_event *connect;     /* under way */
     char address[ENV_ADDRESS_MAX]; /* of the peer */
     bool reading;
     bool fin_wanted; /* shutdown: after the writes */

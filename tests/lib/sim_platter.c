@@ -1,4 +1,5 @@
-/* Disks and files as the test sees them from outside the program: mounts, faults, bit rot, crashes. */
+/* Disks and files as the test sees them from outside the program: mounts, faults, bit rot, crashes.
+ */
 #include <stdlib.h>
 #include <string.h>
 

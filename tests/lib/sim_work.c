@@ -1,6 +1,6 @@
 /*
- * Work jobs of the simulated world. A job runs at once at the virtual time at which it is due to begin;
- * its `done` comes later, by a random while plus the cost of the file calls that it made.
+ * Work jobs of the simulated world. A job runs at once at the virtual time at which it is due to
+ * begin; its `done` comes later, by a random while plus the cost of the file calls that it made.
  *
  *     submit ── begin (run or batch) ── end ── done, on the loop of each work
  *
@@ -45,8 +45,8 @@ static void job_end(struct sim_event *event)
     struct sim *sim = event->node->sim;
 
     for (size_t i = 0; i < job->count; i++) {
-        struct sim_event *done = sim_event_new(sim, sim_env_of(job->works[i]->env)->node, 0,
-                                               work_done, job->works[i]);
+        struct sim_event *done =
+            sim_event_new(sim, sim_env_of(job->works[i]->env)->node, 0, work_done, job->works[i]);
 
         done->more = job->queue;
     }
@@ -156,8 +156,8 @@ static void worker_submit(struct env *env, struct env_queue *queue, struct env_w
     work->env = env;
     if (queue == NULL) {
         ASSERT(work->run != NULL);
-        (void)sim_event_new(sim, self->node, sim_between(sim, 1 * SIM_US, 300 * SIM_US),
-                            pool_begin, work);
+        (void)sim_event_new(sim, self->node, sim_between(sim, 1 * SIM_US, 300 * SIM_US), pool_begin,
+                            work);
         return;
     }
     ASSERT(work->run != NULL || queue->batch != NULL);

@@ -47,14 +47,14 @@ struct sim_node {
     uint32_t cut_count;
     /* Files: sim_file.c. */
     struct list disks;
-    struct list names;       /* struct sim_name: what the program sees */
-    struct list pending;     /* struct sim_change: of names, not yet durable */
+    struct list names;   /* struct sim_name: what the program sees */
+    struct list pending; /* struct sim_change: of names, not yet durable */
     struct sim_open_file **files;
     size_t file_capacity;
-    uint64_t changes;        /* file changes made so far */
-    uint64_t stop_at;        /* stop when `changes` gets there; 0: never */
+    uint64_t changes; /* file changes made so far */
+    uint64_t stop_at; /* stop when `changes` gets there; 0: never */
     bool stopped;
-    uint64_t cost_ns;        /* of file calls since the running job began */
+    uint64_t cost_ns; /* of file calls since the running job began */
     uint64_t next_device;
 };
 
