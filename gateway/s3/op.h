@@ -2,6 +2,11 @@
  * What an operation's file may use. dispatch.c has found the row, authenticated the caller, found the bucket
  * and allowed the action before the first step of the row's handler runs (all confirmed by a fresh view when
  * the answer would have been no).
+ *
+ * Life of a request: dispatch judges it -> the handler's steps run in order -> the last one makes the reply
+ * (s3_reply_*) -> dispatch sends it -> `release` -> memory goes. After a failure: `abort`, the error document,
+ * `release`. When a step finds that the request was judged by an old view (RC_STALE, STALE_GENERATION), dispatch
+ * judges again and goes back to the row named "commit", or to the first.
  */
 #ifndef GATEWAY_S3_OP_H
 #define GATEWAY_S3_OP_H
@@ -10,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/base/arena.h"
+#include "common/base/assert.h"
 #include "common/base/buffer.h"
 #include "common/task/task.h"
 #include "gateway/auth/payload.h"
@@ -17,37 +23,40 @@
 #include "gateway/gateway.h"
 #include "gateway/http/http.h"
 #include "gateway/s3/error.h"
+#include "gateway/xml/xml_writer.h"
 
-enum { S3_STEPS_MAX = 12, S3_REPLY_HEADERS_MAX = 96, S3_PARAMS_MAX = 64, S3_REQUEST_ID_BYTES = 16 };
+enum { S3_STEPS_MAX = 12, S3_REPLY_HEADERS_MAX = 192, S3_PARAMS_MAX = 64, S3_REQUEST_ID_BYTES = 16 };
 
 enum s3_target { ON_SERVICE = 0, ON_BUCKET, ON_OBJECT };
+enum { S3_TARGETS = ON_OBJECT + 1 };
 
-/* Flags of a row. */
+/* Flags of a handler. */
 enum s3_op_flags {
-    BODY_NONE = 0,          /* a body is not expected (drained if it comes) */
-    BODY_DOCUMENT = 1,      /* read whole into memory before the first step: req->document */
-    BODY_STREAM = 2,        /* req->payload is initialised; the handler reads it */
-    CHECKS_MORE = 4,        /* the handler checks further permissions (copy source, keys of a batch) */
-    NO_BUCKET_LOOKUP = 8,   /* the bucket need not exist (CreateBucket) */
-    NEEDS_CHECKSUM = 16     /* a document that must come with Content-MD5 or x-amz-checksum-* */
+    BODY_NONE = 0,        /* a body is not expected (drained if it comes) */
+    BODY_DOCUMENT = 1,    /* read whole into memory before the first step: req->document */
+    BODY_STREAM = 2,      /* the handler begins it with s3_body_begin() and reads req->payload */
+    CHECKS_MORE = 4,      /* the handler checks further permissions (copy source) */
+    NO_BUCKET_LOOKUP = 8, /* the bucket need not exist (CreateBucket) */
+    NEEDS_CHECKSUM = 16   /* a document that must come with Content-MD5 or x-amz-checksum-* */
 };
 
 /* What one handler file exports. */
 struct s3_handler {
     size_t state_size; /* the operation's struct (begins with struct s3_request), from the arena */
+    unsigned flags;
     struct step steps[S3_STEPS_MAX + 1]; /* ends at the first empty row */
-    void (*abort)(struct task *task); /* optional: undo; runs once, after a failure or a hang-up */
+    void (*abort)(struct task *task);    /* optional: undo; runs once, after a failure or a hang-up */
+    void (*release)(struct task *task);  /* optional: gives back what is pinned; always, once, at the end */
 };
 
 /* One row of op.def. */
 struct s3_op {
     enum http_method method;
     enum s3_target target;
-    const char *query;  /* "name" must be present, or "name=value"; NULL: nothing demanded */
+    const char *query;  /* "name", "name=value", or several joined by '&'; NULL: nothing demanded */
     const char *header; /* this header must be present */
     const char *name;   /* AWS operation name: metric label, access log, audit log */
-    const char *action; /* IAM action */
-    unsigned flags;
+    const char *action; /* IAM action; NULL with a row that has no handler */
     const struct s3_handler *handler; /* NULL: answers 501 NotImplemented with the operation's name */
 };
 
@@ -68,22 +77,27 @@ struct s3_request {
     const Kist__Bucket *bucket; /* borrowed from the view */
     struct slice key;           /* percent-decoded bytes, 1 .. LIMIT_KEY_BYTES */
     struct slice resource;      /* raw path, for <Resource> */
-    struct s3_param params[S3_PARAMS_MAX];
+    const struct s3_param *params;
     uint32_t param_count;
     struct sigv4_result auth;
-    struct payload payload; /* BODY_STREAM and BODY_DOCUMENT */
+    struct payload payload; /* BODY_DOCUMENT, and BODY_STREAM after s3_body_begin() */
     struct slice document;  /* BODY_DOCUMENT */
     /* The reply, until it is sent. */
     int status;
-    struct http_header headers[S3_REPLY_HEADERS_MAX];
+    struct http_header *headers;
     uint32_t header_count;
+    uint32_t header_capacity;
     struct slice body;
-    bool replied; /* the head was handed to http: an error can only cut the connection */
+    struct buffer xml; /* s3_xml_begin() writes here; freed at the end */
+    bool replied;      /* the head was handed to http: an error can only cut the connection */
+    bool streamed;     /* the body as well: only the end is missing */
     /* The failure, when a step returned STEP_FAIL through s3_fail(). */
     enum s3_error error;
-    struct slice error_text;   /* replaces the standard message */
-    struct slice error_extra;  /* XML elements put into the error body as they are */
+    struct slice error_text;  /* replaces the standard message */
+    struct slice error_extra; /* XML elements put into the error body as they are */
+    enum s3_error not_found;  /* what RC_NOT_FOUND of the call under way means; S3_OK: nothing known */
     /* Private. */
+    bool body_begun;
     void *dispatch;
 };
 
@@ -95,15 +109,29 @@ bool s3_has_param(const struct s3_request *req, const char *name);
 struct slice s3_header(const struct s3_request *req, const char *lower_case_name);
 /* May the caller do `action` on this bucket? (Owner or root; policies come with their issue.) */
 bool s3_allowed(const struct s3_request *req, const char *action, const Kist__Bucket *bucket);
+/* Checks the headers that describe the body and makes req->payload ready. `also`: mask of checksums to compute
+ * besides the declared one. STEP_NEXT, or STEP_FAIL with the refusal. */
+enum step_result s3_body_begin(struct s3_request *req, bool md5, uint32_t also, uint64_t length_max);
+/* Hands one command to metad: `return s3_write(...)` ends a step; call->reply says how it went. */
+enum step_result s3_write(struct s3_request *req, struct meta_write *call,
+                          enum meta_command command, const ProtobufCMessage *message,
+                          struct slice body);
+/* Bytes as protobuf-c wants them; borrowed. */
+ProtobufCBinaryData s3_bytes(struct slice from);
+static inline struct slice s3_slice(ProtobufCBinaryData from)
+{
+    return slice_of(from.data, from.len);
+}
 
 /* ---- The reply: one of these ends the last step ---- */
 
 /* Name as it goes on the wire; literals or arena memory. */
 void s3_reply_header(struct s3_request *req, const char *name, struct slice value);
 enum step_result s3_reply_empty(struct s3_request *req, int status);
-/* `body` lives in the arena; Content-Type application/xml. */
-enum step_result s3_reply_xml(struct s3_request *req, int status, struct slice body);
-/* The handler has streamed the body itself (read_path): only http_reply_end() remains. */
+/* Begins a document in req->xml; then s3_reply_xml() sends it, Content-Type application/xml. */
+void s3_xml_begin(struct s3_request *req, struct xml_writer *xml);
+enum step_result s3_reply_xml(struct s3_request *req, int status);
+/* The handler has streamed the body itself (read_path, http_reply_write): only the end remains. */
 enum step_result s3_reply_streamed(struct s3_request *req);
 /* Sends status and headers now; the body of `length` bytes follows by http_reply_write(). */
 void s3_reply_begin(struct s3_request *req, int status, uint64_t length);
@@ -112,8 +140,13 @@ void s3_reply_begin(struct s3_request *req, int status, uint64_t length);
 enum step_result s3_fail(struct s3_request *req, enum s3_error error, const char *text);
 enum step_result s3_failf(struct s3_request *req, enum s3_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Adds <name>value</name> (escaped) to the error document. */
+void s3_error_detail(struct s3_request *req, const char *name, struct slice value);
 /* After a metad write whose outcome is not OUTCOME_OK (STALE_GENERATION makes dispatch judge again). */
 enum step_result s3_fail_outcome(struct s3_request *req, const Kist__Reply *reply);
+/* After a failure of `call` (or of what came before it): may its command have been applied, or still be?
+ * Then what it names must not be discarded. */
+bool s3_maybe_applied(const struct s3_request *req, const struct meta_write *call, bool started);
 
 #define S3_REQUEST_OF(task_ptr) CONTAINER_OF(task_ptr, struct s3_request, task)
 

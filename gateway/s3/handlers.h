@@ -1,0 +1,30 @@
+/* The handlers that op.def names, one file each (two for the lists), defined in <operation>.c. */
+#ifndef GATEWAY_S3_HANDLERS_H
+#define GATEWAY_S3_HANDLERS_H
+
+#include "gateway/s3/op.h"
+
+extern const struct s3_handler list_buckets;
+extern const struct s3_handler create_bucket;
+extern const struct s3_handler head_bucket;
+extern const struct s3_handler delete_bucket;
+extern const struct s3_handler get_bucket_location;
+
+extern const struct s3_handler get_object;
+extern const struct s3_handler head_object;
+extern const struct s3_handler put_object;
+extern const struct s3_handler copy_object;
+extern const struct s3_handler delete_object;
+extern const struct s3_handler delete_objects;
+extern const struct s3_handler list_objects;
+extern const struct s3_handler list_objects_v2;
+
+extern const struct s3_handler create_upload;
+extern const struct s3_handler upload_part;
+extern const struct s3_handler upload_part_copy;
+extern const struct s3_handler complete_upload;
+extern const struct s3_handler abort_upload;
+extern const struct s3_handler list_parts;
+extern const struct s3_handler list_uploads;
+
+#endif

@@ -1,0 +1,150 @@
+#include "gateway/s3/unsupported.h"
+
+static enum step_result unsupported_fail(struct s3_request *req, struct slice header)
+{
+    (void)s3_failf(req, S3_NotImplemented,
+                   "A header you provided implies functionality that is not implemented: %.*s",
+                   (int)header.len, header.data);
+    s3_error_detail(req, "Header", header);
+    return STEP_FAIL;
+}
+
+/* Refused whatever the value. */
+static const char *const unsupported_prefixes[] = {
+    "x-amz-server-side-encryption",
+    "x-amz-copy-source-server-side-encryption",
+    "x-amz-object-lock-",
+    "x-amz-grant-",
+    "x-amz-write-offset-bytes",
+    "x-amz-bucket-namespace",
+};
+
+static bool unsupported_in(struct slice value, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (slice_eq_str(value, list[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum step_result unsupported_acl(struct s3_request *req, const struct http_header *header)
+{
+    static const char *const fine[] = {"", "private", "bucket-owner-full-control"};
+    static const char *const known[] = {"public-read",         "public-read-write",
+                                        "authenticated-read",  "aws-exec-read",
+                                        "bucket-owner-read",   "log-delivery-write"};
+
+    if (unsupported_in(header->value, fine, ARRAY_LEN(fine))) {
+        return STEP_NEXT;
+    }
+    if (unsupported_in(header->value, known, ARRAY_LEN(known))) {
+        return unsupported_fail(req, header->name);
+    }
+    (void)s3_fail(req, S3_InvalidArgument, "The canned ACL is not valid.");
+    s3_error_detail(req, "ArgumentName", header->name);
+    s3_error_detail(req, "ArgumentValue", header->value);
+    return STEP_FAIL;
+}
+
+static enum step_result unsupported_class(struct s3_request *req, const struct http_header *header)
+{
+    static const char *const fine[] = {"STANDARD", "REDUCED_REDUNDANCY"};
+    static const char *const known[] = {
+        "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER",        "DEEP_ARCHIVE",
+        "GLACIER_IR",  "OUTPOSTS",   "SNOW",                "EXPRESS_ONEZONE"};
+
+    if (unsupported_in(header->value, fine, ARRAY_LEN(fine))) {
+        return STEP_NEXT;
+    }
+    if (unsupported_in(header->value, known, ARRAY_LEN(known))) {
+        return unsupported_fail(req, header->name);
+    }
+    (void)s3_fail(req, S3_InvalidStorageClass, NULL);
+    s3_error_detail(req, "StorageClassRequested", header->value);
+    return STEP_FAIL;
+}
+
+static enum step_result unsupported_value(struct s3_request *req, const struct http_header *header)
+{
+    if (slice_eq(header->name, SLICE("x-amz-acl"))) {
+        return unsupported_acl(req, header);
+    }
+    if (slice_eq(header->name, SLICE("x-amz-storage-class"))) {
+        return unsupported_class(req, header);
+    }
+    if (slice_eq(header->name, SLICE("x-amz-tagging"))) {
+        return header->value.len == 0 ? STEP_NEXT : unsupported_fail(req, header->name);
+    }
+    if (slice_eq(header->name, SLICE("x-amz-tagging-directive"))) {
+        return slice_eq(header->value, SLICE("COPY")) ? STEP_NEXT
+                                                      : unsupported_fail(req, header->name);
+    }
+    if (slice_eq(header->name, SLICE("x-amz-bucket-object-lock-enabled"))) {
+        return slice_eq_nocase(header->value, SLICE("false")) ? STEP_NEXT
+                                                              : unsupported_fail(req, header->name);
+    }
+    if (slice_eq(header->name, SLICE("x-amz-object-ownership"))) {
+        /* What we do is what AWS calls by this name: no ACLs, the bucket's owner owns all. */
+        return slice_eq(header->value, SLICE("BucketOwnerEnforced"))
+                   ? STEP_NEXT
+                   : unsupported_fail(req, header->name);
+    }
+    if (slice_eq(header->name, SLICE("x-amz-bypass-governance-retention"))) {
+        return s3_fail(req, S3_InvalidArgument,
+                       "x-amz-bypass-governance-retention is only applicable to Object Lock enabled "
+                       "buckets.");
+    }
+    return STEP_NEXT;
+}
+
+enum step_result s3_refuse_unsupported(struct s3_request *req)
+{
+    const struct http_request *request = &req->http->request;
+
+    for (uint32_t i = 0; i < request->header_count; i++) {
+        const struct http_header *header = &request->headers[i];
+
+        if (!slice_starts(header->name, SLICE("x-amz-"))) {
+            continue;
+        }
+        for (size_t j = 0; j < ARRAY_LEN(unsupported_prefixes); j++) {
+            if (slice_starts(header->name, slice_str(unsupported_prefixes[j]))) {
+                return unsupported_fail(req, header->name);
+            }
+        }
+        if (unsupported_value(req, header) == STEP_FAIL) {
+            return STEP_FAIL;
+        }
+    }
+    return STEP_NEXT;
+}
+
+enum step_result s3_refuse_version(struct s3_request *req)
+{
+    struct slice version = s3_param(req, "versionId");
+
+    if (version.data == NULL || slice_eq(version, SLICE("null"))) {
+        return STEP_NEXT;
+    }
+    if (version.len == 0) {
+        (void)s3_fail(req, S3_InvalidArgument, "Version id cannot be the empty string");
+        s3_error_detail(req, "ArgumentName", SLICE("versionId"));
+        s3_error_detail(req, "ArgumentValue", version);
+        return STEP_FAIL;
+    }
+    return unsupported_fail(req, SLICE("versionId"));
+}
+
+enum step_result s3_refuse_encryption(struct s3_request *req)
+{
+    const struct http_request *request = &req->http->request;
+
+    for (uint32_t i = 0; i < request->header_count; i++) {
+        if (slice_starts(request->headers[i].name, SLICE("x-amz-server-side-encryption"))) {
+            return unsupported_fail(req, request->headers[i].name);
+        }
+    }
+    return STEP_NEXT;
+}
