@@ -1,0 +1,286 @@
+#include "metad/apply/apply.h"
+
+#include "common/base/assert.h"
+#include "common/base/bytes.h"
+#include "common/base/limits.h"
+
+/* A row this entry wrote or deleted. */
+struct overlay_row {
+    struct slice name; /* family byte, key */
+    struct slice value;
+    bool deleted;
+};
+
+void apply_init(struct apply *apply)
+{
+    hash_map_init(&apply->overlay);
+    kist__reply__init(&apply->reply);
+    apply->error = (struct error){.rc = RC_OK};
+}
+
+void apply_deinit(struct apply *apply)
+{
+    hash_map_deinit(&apply->overlay);
+}
+
+void apply_fail(struct apply *apply, const char *what)
+{
+    if (apply->error.rc == RC_OK) {
+        (void)error_set(&apply->error, RC_CORRUPT, "%s", what);
+    }
+}
+
+bool apply_refuse(struct apply *apply, Kist__Outcome outcome)
+{
+    ASSERT(outcome != KIST__OUTCOME__OUTCOME_OK);
+    apply->reply.outcome = outcome;
+    return false;
+}
+
+bool apply_refuse_text(struct apply *apply, Kist__Outcome outcome, const char *text)
+{
+    apply->reply.text = message_field(slice_str(text));
+    return apply_refuse(apply, outcome);
+}
+
+bool apply_check_bucket(struct apply *apply, uint64_t bucket_id, uint64_t generation)
+{
+    uint64_t known = bucket_table_get(apply->buckets, bucket_id);
+
+    if (known == 0) {
+        return apply_refuse(apply, KIST__OUTCOME__NO_SUCH_BUCKET);
+    }
+    return known == generation || apply_refuse(apply, KIST__OUTCOME__STALE_GENERATION);
+}
+
+bool apply_check_key(struct apply *apply, ProtobufCBinaryData key)
+{
+    if (key.len >= 1 && key.len <= LIMIT_KEY_BYTES) {
+        return true;
+    }
+    return apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "length of the key");
+}
+
+bool apply_check_id(struct apply *apply, ProtobufCBinaryData id)
+{
+    return id.len == ID_BYTES ||
+           apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "length of an id");
+}
+
+/* ---- Rows ---- */
+
+static struct slice overlay_name(struct apply *apply, enum family family, const struct row_key *key)
+{
+    char *name = arena_alloc_raw(apply->arena, key->len + 1);
+
+    name[0] = (char)family;
+    memcpy(name + 1, key->bytes, key->len);
+    return slice_of(name, key->len + 1);
+}
+
+/* Every row that an entry touches belongs to the range, or to root beside it. */
+static void check_span(const struct apply *apply, enum family family, const struct row_key *key)
+{
+#ifndef NDEBUG
+    ASSERT(family != FAMILY_LOCAL);
+    ASSERT(key->len >= 8);
+    if (be64_get(key->bytes) == 0) {
+        uint64_t range_id = be64_get(key->bytes + 8);
+
+        ASSERT(family == FAMILY_ROWS);
+        ASSERT(range_id == RANGE_ROOT || range_id == apply->range_id);
+    }
+#else
+    (void)apply;
+    (void)family;
+    (void)key;
+#endif
+}
+
+static void overlay_set(struct apply *apply, enum family family, const struct row_key *key,
+                        struct slice value, bool deleted)
+{
+    struct slice name = overlay_name(apply, family, key);
+    struct overlay_row *row = hash_map_get(&apply->overlay, name);
+
+    check_span(apply, family, key);
+    if (row == NULL) {
+        row = arena_alloc(apply->arena, sizeof(*row));
+        row->name = name;
+        (void)hash_map_put(&apply->overlay, row->name, row);
+    }
+    row->value = value;
+    row->deleted = deleted;
+}
+
+bool apply_get(struct apply *apply, enum family family, const struct row_key *key,
+               struct slice *value)
+{
+    struct kv_pin pin;
+    enum rc rc;
+
+    check_span(apply, family, key);
+    if (apply->overlay.count > 0) {
+        struct overlay_row *row = hash_map_get(&apply->overlay, overlay_name(apply, family, key));
+
+        if (row != NULL) {
+            *value = row->value;
+            return !row->deleted;
+        }
+    }
+    if (apply->error.rc != RC_OK) {
+        return false;
+    }
+    rc = kv_get(apply->kv, family, row_key_slice(key), KV_ANY, &pin, &apply->error);
+    if (rc == RC_NOT_FOUND) {
+        apply->error = (struct error){.rc = RC_OK};
+        return false;
+    }
+    if (rc != RC_OK) {
+        apply->error.rc = rc;
+        return false;
+    }
+    *value = arena_copy(apply->arena, pin.value);
+    kv_release(apply->kv, &pin);
+    return true;
+}
+
+void *apply_load(struct apply *apply, enum family family, const struct row_key *key,
+                 const ProtobufCMessageDescriptor *type)
+{
+    struct slice value;
+    void *message;
+
+    if (!apply_get(apply, family, key, &value)) {
+        return NULL;
+    }
+    message = message_unpack(apply->arena, type, value);
+    if (message == NULL) {
+        apply_fail(apply, "a row of the state does not decode");
+    }
+    return message;
+}
+
+void apply_put(struct apply *apply, enum family family, const struct row_key *key,
+               struct slice value)
+{
+    kv_batch_put(apply->batch, family, row_key_slice(key), value);
+    overlay_set(apply, family, key, value, false);
+}
+
+void apply_put_message(struct apply *apply, enum family family, const struct row_key *key,
+                       const ProtobufCMessage *message)
+{
+    apply_put(apply, family, key, message_pack(apply->arena, message));
+}
+
+void apply_delete(struct apply *apply, enum family family, const struct row_key *key)
+{
+    kv_batch_delete(apply->batch, family, row_key_slice(key));
+    overlay_set(apply, family, key, SLICE_EMPTY, true);
+}
+
+Kist__Record *apply_current(struct apply *apply, uint64_t bucket_id, struct slice key)
+{
+    struct row_key row;
+
+    key_current(&row, bucket_id, key);
+    return apply_load(apply, FAMILY_CURRENT, &row, &kist__record__descriptor);
+}
+
+void apply_put_current(struct apply *apply, uint64_t bucket_id, struct slice key,
+                       const Kist__Record *record)
+{
+    struct row_key row;
+
+    ASSERT(record->stamp != 0 && record->stamp <= apply->stamp);
+    key_current(&row, bucket_id, key);
+    apply_put_message(apply, FAMILY_CURRENT, &row, &record->base);
+}
+
+void apply_put_unread(struct apply *apply, enum family family, const struct row_key *key,
+                      struct slice value)
+{
+    check_span(apply, family, key);
+    kv_batch_put(apply->batch, family, row_key_slice(key), value);
+}
+
+void apply_put_inline(struct apply *apply, uint64_t bucket_id, struct slice key, uint64_t stamp,
+                      struct slice body)
+{
+    struct row_key row;
+
+    ASSERT(body.len <= LIMIT_INLINE_BYTES);
+    key_inline(&row, bucket_id, key, stamp);
+    apply_put_unread(apply, FAMILY_INLINE, &row, body);
+}
+
+/* ---- Walks ---- */
+
+void apply_walk_open(struct apply_walk *walk, struct apply *apply, enum family family,
+                     const struct row_key *prefix)
+{
+    struct kv_iter_options options = {.family = family};
+
+    check_span(apply, family, prefix);
+    walk->apply = apply;
+    walk->begun = false;
+    walk->lower = *prefix;
+    walk->upper = *prefix;
+    options.lower = row_key_slice(&walk->lower);
+    options.upper = row_key_after_prefix(&walk->upper) ? row_key_slice(&walk->upper) : SLICE_EMPTY;
+    walk->iter = apply->kv->ops->iter_open(apply->kv, &options);
+}
+
+bool apply_walk_next(struct apply_walk *walk)
+{
+    const struct kv_ops *ops = walk->apply->kv->ops;
+    struct error error = {.rc = RC_OK};
+
+    if (walk->apply->error.rc != RC_OK) {
+        return false;
+    }
+    if (walk->begun) {
+        ops->iter_next(walk->iter);
+    } else {
+        ops->iter_seek(walk->iter, row_key_slice(&walk->lower));
+        walk->begun = true;
+    }
+    if (ops->iter_valid(walk->iter)) {
+        walk->key = ops->iter_key(walk->iter);
+        walk->value = ops->iter_value(walk->iter);
+        return true;
+    }
+    if (ops->iter_rc(walk->iter, &error) != RC_OK) {
+        walk->apply->error = error;
+    }
+    return false;
+}
+
+void apply_walk_close(struct apply_walk *walk)
+{
+    walk->apply->kv->ops->iter_close(walk->iter);
+}
+
+/* ---- Usage ---- */
+
+void apply_usage(struct apply *apply, uint64_t bucket_id, int64_t objects, int64_t bytes,
+                 int64_t uploads)
+{
+    Kist__Usage empty = KIST__USAGE__INIT;
+    Kist__Usage *usage;
+    struct row_key row;
+
+    if (objects == 0 && bytes == 0 && uploads == 0) {
+        return;
+    }
+    key_range_u64(&row, apply->range_id, KIND_USAGE, bucket_id, SLICE_EMPTY);
+    usage = apply_load(apply, FAMILY_ROWS, &row, &kist__usage__descriptor);
+    if (usage == NULL) {
+        usage = &empty;
+    }
+    usage->objects += objects;
+    usage->bytes += bytes;
+    usage->uploads += uploads;
+    apply_put_message(apply, FAMILY_ROWS, &row, &usage->base);
+}

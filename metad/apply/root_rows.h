@@ -1,0 +1,12 @@
+/* Rows of root that several commands read. */
+#ifndef METAD_APPLY_ROOT_ROWS_H
+#define METAD_APPLY_ROOT_ROWS_H
+
+#include "metad/apply/apply.h"
+
+Kist__Bucket *root_bucket(struct apply *apply, struct slice name);
+Kist__User *root_user(struct apply *apply, struct slice name);
+/* Counts on and returns the first of `count` numbers that were never given out. */
+uint64_t root_mint(struct apply *apply, struct slice name, uint64_t count);
+
+#endif

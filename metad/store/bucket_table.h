@@ -1,0 +1,24 @@
+/*
+ * Which buckets a range knows, and at which generation: the answer to "was this request judged
+ * rightly?" for every read and every command, in memory, without a lock.
+ *
+ * One writer (the apply queue), any number of readers on any thread. An entry is published after
+ * the row that it mirrors was written, and before the applied index that covers it.
+ */
+#ifndef METAD_STORE_BUCKET_TABLE_H
+#define METAD_STORE_BUCKET_TABLE_H
+
+#include <stdint.h>
+
+struct bucket_table;
+
+struct bucket_table *bucket_table_new(void);
+void bucket_table_free(struct bucket_table *table);
+/* Writer. Generation 0: the bucket is gone. Ids are never reused. */
+void bucket_table_set(struct bucket_table *table, uint64_t bucket_id, uint64_t generation);
+/* Writer: as if every bucket had been removed (a state was installed). */
+void bucket_table_clear(struct bucket_table *table);
+/* Any thread: 0 when the bucket is not known. */
+uint64_t bucket_table_get(const struct bucket_table *table, uint64_t bucket_id);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The state of one replica on disk: a kv with the families of keyspace.h. It is opened without a
+ * write-ahead log (the raft log is the only one), so what survives a crash is what the last atomic
+ * flush wrote, together with the applied index in `local`.
+ *
+ * Shared: readers on any thread hold a reference, so that a state which was replaced by an
+ * installed one stays open until the last reader has left.
+ */
+#ifndef METAD_STORE_STORE_H
+#define METAD_STORE_STORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "common/kv/kv.h"
+#include "metad/store/keyspace.h"
+
+typedef enum rc (*kv_open_cb)(struct kv **out, const struct kv_options *options,
+                              struct error *error);
+
+struct store_options {
+    const char *path;
+    struct kv_cache *cache;
+    kv_open_cb kv_open; /* NULL: RocksDB */
+    bool must_exist;
+    /* Rows of repeats (request, completed) that were due at this stamp are dropped by compaction.
+     * Raised only to stamps that a restart cannot fall behind. */
+    const _Atomic uint64_t *durable_stamp;
+};
+
+struct store {
+    struct kv *kv;
+    /* Private. */
+    _Atomic uint32_t references;
+};
+
+enum rc store_open(struct store **out, const struct store_options *options, struct error *error);
+/* False when it was closed meanwhile: take the current one then. */
+bool store_try_ref(struct store *store);
+/* The last one closes the kv. The struct itself stays until store_free(). */
+void store_unref(struct store *store);
+/* No reader can reach it any more. */
+void store_free(struct store *store);
+
+/* Is a repeat's row (Request) past its time? Decided in apply and in compaction alike. */
+bool store_request_due(struct slice value, uint64_t stamp);
+
+#endif
