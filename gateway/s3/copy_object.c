@@ -1,0 +1,239 @@
+/*
+ * CopyObject: metadata only, at any size.
+ *
+ *     check -> find -> confirm -> algorithm -> copy -> reply
+ *
+ * One command of metad: it finds the source, decides the conditions of both ends, and makes a record that shares the
+ * source's layout (or its inline body). No data is read or written. A new judgement begins again at `check`: both
+ * buckets must be looked up anew.
+ */
+#include "gateway/s3/conditions.h"
+#include "gateway/s3/copy_source.h"
+#include "gateway/s3/handlers.h"
+#include "gateway/s3/object_headers.h"
+#include "gateway/s3/unsupported.h"
+
+struct copy_object {
+    struct s3_request base;
+    struct copy_source source;
+    struct meta_get get;
+    struct meta_write call;
+    struct extent_id copy_id;
+    Kist__CopyObject message;
+    Kist__Record record;
+    Kist__Conditions conditions;
+    Kist__Conditions source_conditions;
+    enum checksum_algorithm algorithm; /* asked for by x-amz-checksum-algorithm */
+    bool got;
+};
+
+static struct copy_object *copy_of(struct task *task)
+{
+    return CONTAINER_OF(task, struct copy_object, base.task);
+}
+
+/* ---- Check ---- */
+
+static enum step_result copy_check_directive(struct copy_object *op)
+{
+    struct s3_request *req = &op->base;
+    struct slice directive = s3_header(req, "x-amz-metadata-directive");
+
+    op->message.replace = slice_eq(directive, SLICE("REPLACE"));
+    if (directive.len > 0 && !op->message.replace && !slice_eq(directive, SLICE("COPY"))) {
+        (void)s3_fail(req, S3_InvalidArgument, "Unknown metadata directive.");
+        s3_error_detail(req, "ArgumentName", SLICE("x-amz-metadata-directive"));
+        s3_error_detail(req, "ArgumentValue", directive);
+        return STEP_FAIL;
+    }
+    if (op->message.replace) {
+        return s3_record_from_request(req, &op->record);
+    }
+    s3_record_identity(req, &op->record);
+    return STEP_NEXT;
+}
+
+static enum step_result copy_check_algorithm(struct copy_object *op)
+{
+    struct slice name = s3_header(&op->base, "x-amz-checksum-algorithm");
+
+    if (name.len == 0) {
+        return STEP_NEXT;
+    }
+    op->algorithm = checksum_by_name(name);
+    return op->algorithm != CHECKSUM_NONE
+               ? STEP_NEXT
+               : s3_fail(&op->base, S3_InvalidRequest,
+                         "Checksum algorithm provided is unsupported. Please try again with any of the "
+                         "valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+}
+
+/* AWS refuses a copy onto itself that would change nothing. */
+static bool copy_is_idle(const struct copy_object *op)
+{
+    const struct s3_request *req = &op->base;
+
+    return !op->message.replace && slice_eq(op->source.bucket_name, req->bucket_name) &&
+           slice_eq(op->source.key, req->key) && s3_header(req, "x-amz-storage-class").len == 0 &&
+           s3_header(req, "x-amz-website-redirect-location").len == 0;
+}
+
+static enum step_result copy_check(struct task *task)
+{
+    struct copy_object *op = copy_of(task);
+    struct s3_request *req = &op->base;
+    bool conditional;
+
+    op->message = (Kist__CopyObject)KIST__COPY_OBJECT__INIT;
+    op->record = (Kist__Record)KIST__RECORD__INIT;
+    if (s3_refuse_unsupported(req) == STEP_FAIL ||
+        copy_source_parse(req, &op->source) == STEP_FAIL ||
+        copy_check_directive(op) == STEP_FAIL || copy_check_algorithm(op) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    if (copy_is_idle(op)) {
+        return s3_fail(req, S3_InvalidRequest,
+                       "This copy request is illegal because it is trying to copy an object to itself "
+                       "without changing the object's metadata, storage class, website redirect "
+                       "location or encryption attributes.");
+    }
+    if (s3_write_conditions(req, &op->conditions, &conditional) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    op->message.conditions = conditional ? &op->conditions : NULL;
+    if (s3_source_conditions(req, &op->source_conditions, &conditional) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    op->message.source_conditions = conditional ? &op->source_conditions : NULL;
+    return STEP_NEXT;
+}
+
+static enum step_result copy_find(struct task *task)
+{
+    return copy_source_find(&copy_of(task)->base, &copy_of(task)->source);
+}
+
+static enum step_result copy_confirm(struct task *task)
+{
+    return copy_source_confirm(&copy_of(task)->base, &copy_of(task)->source);
+}
+
+/* ---- Algorithm: a checksum that the source does not have would need its bytes ---- */
+
+static enum step_result copy_look(struct task *task)
+{
+    struct copy_object *op = copy_of(task);
+    struct s3_request *req = &op->base;
+
+    if (op->algorithm == CHECKSUM_NONE) {
+        return STEP_NEXT;
+    }
+    op->get.bucket_id = op->source.bucket->id;
+    op->get.generation = op->source.bucket->generation;
+    op->get.key = op->source.key;
+    op->get.arena = req->arena;
+    return req->gateway->meta->get(req->gateway->meta, &op->get, task);
+}
+
+static bool copy_has_algorithm(const struct copy_object *op)
+{
+    const Kist__Record *record = op->get.record;
+
+    if (op->algorithm == CHECKSUM_NONE || record == NULL) { /* missing: the command says so */
+        return true;
+    }
+    for (size_t i = 0; i < record->n_checksums; i++) {
+        if (record->checksums[i]->algorithm == (uint32_t)op->algorithm) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Copy ---- */
+
+static enum step_result copy_commit(struct task *task)
+{
+    struct copy_object *op = copy_of(task);
+    struct s3_request *req = &op->base;
+
+    op->got = op->algorithm != CHECKSUM_NONE;
+    if (!copy_has_algorithm(op)) {
+        (void)s3_failf(req, S3_NotImplemented,
+                       "Copying does not compute new checksums: the source has no %s. "
+                       "(x-amz-checksum-algorithm)",
+                       checksum_name(op->algorithm));
+        s3_error_detail(req, "Header", SLICE("x-amz-checksum-algorithm"));
+        return STEP_FAIL;
+    }
+    op->copy_id = gateway_new_id(req->gateway);
+    op->message.source_bucket_id = op->source.bucket->id;
+    op->message.source_generation = op->source.bucket->generation;
+    op->message.source_key = s3_bytes(op->source.key);
+    op->message.bucket_id = req->bucket->id;
+    op->message.generation = req->bucket->generation;
+    op->message.key = s3_bytes(req->key);
+    op->message.copy_id = s3_bytes(slice_of(op->copy_id.bytes, EXTENT_ID_BYTES));
+    op->message.record = &op->record;
+    op->message.size_max = req->gateway->config->copy_bytes_max;
+    return s3_write(req, &op->call, META_COPY_OBJECT, &op->message.base, SLICE_EMPTY);
+}
+
+static enum step_result copy_reply(struct task *task)
+{
+    struct copy_object *op = copy_of(task);
+    struct s3_request *req = &op->base;
+    const Kist__Reply *reply = op->call.reply;
+    const Kist__Record *record = reply->record;
+    struct xml_writer xml;
+
+    if (reply->outcome == KIST__OUTCOME__NO_SUCH_KEY && op->conditions.if_match.len == 0) {
+        (void)s3_fail(req, S3_NoSuchKey, NULL);
+        s3_error_detail(req, "Key", op->source.key);
+        return STEP_FAIL;
+    }
+    if (reply->outcome != KIST__OUTCOME__OUTCOME_OK) {
+        return s3_fail_outcome(req, reply);
+    }
+    if (record == NULL) {
+        return task_fail(task, RC_CORRUPT, "metad answered a copy without its record");
+    }
+    s3_xml_begin(req, &xml);
+    xml_writer_open_ns(&xml, "CopyObjectResult", XML_NS_S3);
+    xml_writer_raw(&xml, "LastModified", s3_iso8601(req->arena, record->stamp));
+    xml_writer_quoted(&xml, "ETag", s3_record_etag(req->arena, record, false));
+    if (record->n_checksums > 0) {
+        xml_writer_str(&xml, "ChecksumType", s3_checksum_type_name(record->checksums[0]->type));
+    }
+    s3_xml_checksums(req, &xml, record->checksums, record->n_checksums, record->part_count);
+    xml_writer_close(&xml);
+    return s3_reply_xml(req, 200);
+}
+
+static void copy_release(struct task *task)
+{
+    struct copy_object *op = copy_of(task);
+    struct meta_client *meta = op->base.gateway->meta;
+
+    if (op->got || op->get.record != NULL) {
+        meta->release(meta, &op->get);
+        op->got = false;
+        op->get.record = NULL;
+    }
+    copy_source_release(&op->source);
+}
+
+const struct s3_handler copy_object = {
+    .state_size = sizeof(struct copy_object),
+    .flags = CHECKS_MORE,
+    .steps =
+        {
+            {"check",     copy_check  },
+            {"find",      copy_find   },
+            {"confirm",   copy_confirm},
+            {"algorithm", copy_look   },
+            {"copy",      copy_commit },
+            {"reply",     copy_reply  },
+        },
+    .release = copy_release,
+};
