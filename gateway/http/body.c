@@ -1,6 +1,6 @@
 /*
- * Body framing. The chunked reader accepts exactly what RFC 9112 7.1 generates: no blanks around the size,
- * CRLF everywhere. Servers that were lenient here have been smuggled through.
+ * Body framing. The chunked reader accepts exactly what RFC 9112 7.1 generates: no blanks around
+ * the size, CRLF everywhere. Servers that were lenient here have been smuggled through.
  *
  *     SIZE -> EXTENSION -> SIZE_LF -> DATA -> DATA_CR -> DATA_LF -> SIZE ...
  *                                  -> TRAILER -> TRAILER_LF -> ... -> END_LF -> END
@@ -116,8 +116,8 @@ static enum body_state size_line_end(struct body *body, char c)
     return trailer_start(body);
 }
 
-/* Trailer fields of the transfer coding are checked for form and passed over (S3's own trailers stand
- * inside aws-chunked bodies). */
+/* Trailer fields of the transfer coding are checked for form and passed over (S3's own trailers
+ * stand inside aws-chunked bodies). */
 static enum body_state trailer_byte(struct body *body, char c)
 {
     if (body->state == STATE_TRAILER && c == '\r') {

@@ -19,20 +19,20 @@ enum body_result {
 };
 
 struct body {
-    uint64_t remaining;    /* of the body, or of the current chunk */
+    uint64_t remaining; /* of the body, or of the current chunk */
     /* Private. */
     uint32_t state;
-    uint32_t line_bytes;   /* of the current size line or trailer line */
-    uint64_t extra_bytes;  /* extensions and trailers so far */
+    uint32_t line_bytes;  /* of the current size line or trailer line */
+    uint64_t extra_bytes; /* extensions and trailers so far */
     bool chunked;
-    bool colon;            /* the current trailer line has one */
+    bool colon; /* the current trailer line has one */
 };
 
 void body_init(struct body *body, const struct http_request *request);
 /* Nothing more will come. */
 bool body_ended(const struct body *body);
-/* Takes from the front of `*in` until `to` (len > 0) is full, `in` is empty or the body ends. `to` NULL:
- * throws away up to `len` bytes. */
+/* Takes from the front of `*in` until `to` (len > 0) is full, `in` is empty or the body ends. `to`
+ * NULL: throws away up to `len` bytes. */
 enum body_result body_take(struct body *body, struct slice *in, void *to, size_t len, size_t *got);
 
 #endif

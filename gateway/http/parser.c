@@ -1,10 +1,10 @@
 /*
  * llhttp binding: the only file that includes llhttp.h.
  *
- * llhttp sees whole heads only, so each of its spans comes in one piece and points into our copy. It
- * decides about tokens, versions and line ends; the checks here are for what it lets through
- * (llhttp 8.1 joins folded lines, takes a fragment, any Host, and chunked in HTTP/1.0) and for what a
- * message must agree on before its body's end is known (RFC 9112 6.3).
+ * llhttp sees whole heads only, so each of its spans comes in one piece and points into our copy.
+ * It decides about tokens, versions and line ends; the checks here are for what it lets through
+ * (llhttp 8.1 joins folded lines, takes a fragment, any Host, and chunked in HTTP/1.0) and for what
+ * a message must agree on before its body's end is known (RFC 9112 6.3).
  */
 #include "gateway/http/parser.h"
 
@@ -184,7 +184,8 @@ static int refuse_method(struct slice head)
     while (at < head.len && is_token_byte(head.data[at])) {
         at += 1;
     }
-    return at > 0 && at < 32 && at < head.len && head.data[at] == ' ' ? NOT_IMPLEMENTED : BAD_REQUEST;
+    return at > 0 && at < 32 && at < head.len && head.data[at] == ' ' ? NOT_IMPLEMENTED
+                                                                      : BAD_REQUEST;
 }
 
 /* One blank before the target and one after it: llhttp takes more. */
@@ -217,7 +218,8 @@ static int check_status(const struct head *head, enum llhttp_errno errno_)
     if (head->llhttp.method == HTTP_CONNECT) {
         return NOT_IMPLEMENTED;
     }
-    /* llhttp must have stopped exactly where head_scan() did: nothing else may be part of the message. */
+    /* llhttp must have stopped exactly where head_scan() did: nothing else may be part of the
+     * message. */
     if (llhttp_get_error_pos(&head->llhttp) != head->bytes.data + head->bytes.len ||
         request->target.len == 0) {
         return BAD_REQUEST;
@@ -228,7 +230,8 @@ static int check_status(const struct head *head, enum llhttp_errno errno_)
     return request->target.len > LIMIT_HTTP_TARGET_BYTES ? URI_TOO_LONG : 0;
 }
 
-/* Names in lower case, values without blanks around them; no blank before a colon; a header a line. */
+/* Names in lower case, values without blanks around them; no blank before a colon; a header a line.
+ */
 static int check_headers(struct http_request *request, uint32_t header_lines)
 {
     if (request->header_count != header_lines) {
@@ -275,8 +278,8 @@ static int check_host(const struct http_request *request, struct slice *host)
     return count == 1 && !is_host(*host) ? BAD_REQUEST : 0;
 }
 
-/* How long the body is must be beyond doubt: one Content-Length of digits, or one Transfer-Encoding that
- * is "chunked" and nothing else, or neither (RFC 9112 6.1-6.3). */
+/* How long the body is must be beyond doubt: one Content-Length of digits, or one Transfer-Encoding
+ * that is "chunked" and nothing else, or neither (RFC 9112 6.1-6.3). */
 static int check_framing(struct http_request *request)
 {
     uint32_t lengths = http_header_count(request, "content-length");
@@ -311,8 +314,8 @@ static int check_framing(struct http_request *request)
     return 0;
 }
 
-/* "http://host/path" -> "/path". The authority must be the Host: a router before us may have looked at
- * the one, and signatures cover the other. */
+/* "http://host/path" -> "/path". The authority must be the Host: a router before us may have looked
+ * at the one, and signatures cover the other. */
 static int cut_absolute(struct http_request *request, struct slice host, struct arena *arena)
 {
     struct slice target = request->target;

@@ -86,7 +86,8 @@ static void test_parses_a_signed_request(void **state)
     assert_int_equal(request->minor, 1);
 }
 
-/* Proxies send the absolute form; the handler sees the origin form, and only if both names agree. */
+/* Proxies send the absolute form; the handler sees the origin form, and only if both names agree.
+ */
 static void test_cuts_the_absolute_form(void **state)
 {
     static const struct {
@@ -95,25 +96,25 @@ static void test_cuts_the_absolute_form(void **state)
         const char *path;
         const char *query;
     } rows[] = {
-        {"http://h:80/a?b",  0,   "/a", "b"},
-        {"HTTPS://H:80/a",   0,   "/a", "" },
-        {"http://h:80",      0,   "/",  "" },
-        {"http://h:80?x=1",  0,   "/",  "x=1"},
-        {"http://other/a",   400, NULL, NULL},
-        {"ftp://h:80/a",     400, NULL, NULL},
-        {"http:///a",        400, NULL, NULL},
-        {"h:80",             400, NULL, NULL},
-        {"*",                400, NULL, NULL},
-        {"/a#b",             400, NULL, NULL},
-        {"/a?",              0,   "/a", "" },
-        {"//a",              0,   "//a", ""},
-        {"/a\"<>{}|^`\\'b",  0,   "/a\"<>{}|^`\\'b", ""},
+        {"http://h:80/a?b", 0,   "/a",              "b"  },
+        {"HTTPS://H:80/a",  0,   "/a",              ""   },
+        {"http://h:80",     0,   "/",               ""   },
+        {"http://h:80?x=1", 0,   "/",               "x=1"},
+        {"http://other/a",  400, NULL,              NULL },
+        {"ftp://h:80/a",    400, NULL,              NULL },
+        {"http:///a",       400, NULL,              NULL },
+        {"h:80",            400, NULL,              NULL },
+        {"*",               400, NULL,              NULL },
+        {"/a#b",            400, NULL,              NULL },
+        {"/a?",             0,   "/a",              ""   },
+        {"//a",             0,   "//a",             ""   },
+        {"/a\"<>{}|^`\\'b", 0,   "/a\"<>{}|^`\\'b", ""   },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture *fixture = *state;
-        struct slice head = arena_printf(&fixture->arena, "GET %s HTTP/1.1\r\nHost: h:80\r\n\r\n",
-                                         rows[i].target);
+        struct slice head =
+            arena_printf(&fixture->arena, "GET %s HTTP/1.1\r\nHost: h:80\r\n\r\n", rows[i].target);
 
         assert_int_equal(parse(fixture, head), rows[i].status);
         if (rows[i].status == 0) {
@@ -131,81 +132,179 @@ static const struct {
     int status;
     const char *why;
 } refusals[] = {
-#define REFUSE(text, status, why) {{text, sizeof(text) - 1}, status, why},
-    REFUSE(START "Content-Length: 5\r\nTransfer-Encoding: chunked" END, 400, "length and chunked")
-    REFUSE(START "Transfer-Encoding: chunked\r\nContent-Length: 5" END, 400, "chunked and length")
-    REFUSE(START "Content-Length: 5\r\nContent-Length: 5" END, 400, "same length twice")
-    REFUSE(START "Content-Length: 5\r\nContent-Length: 6" END, 400, "two lengths")
-    REFUSE(START "Content-Length: 5, 5" END, 400, "list of lengths")
-    REFUSE(START "Content-Length: +5" END, 400, "signed length")
-    REFUSE(START "Content-Length: -5" END, 400, "negative length")
-    REFUSE(START "Content-Length: 0x5" END, 400, "hexadecimal length")
-    REFUSE(START "Content-Length: 5 5" END, 400, "blank in length")
-    REFUSE(START "Content-Length:" END, 400, "empty length")
-    REFUSE(START "Content-Length: 9223372036854775808" END, 400, "length beyond 63 bits")
-    REFUSE(START "Content-Length: 18446744073709551617" END, 400, "length beyond 64 bits")
-    REFUSE(START "Transfer-Encoding: gzip, chunked" END, 501, "coding before chunked")
-    REFUSE(START "Transfer-Encoding: chunked, chunked" END, 400, "chunked twice")
-    REFUSE(START "Transfer-Encoding: chunked, identity" END, 400, "coding after chunked")
-    REFUSE(START "Transfer-Encoding: xchunked" END, 501, "no known coding")
-    REFUSE(START "Transfer-Encoding: chunked;q=1" END, 501, "coding with parameter")
-    REFUSE(START "Transfer-Encoding: \"chunked\"" END, 501, "coding in quotes")
-    REFUSE(START "Transfer-Encoding: identity" END, 501, "identity")
-    REFUSE(START "Transfer-Encoding:" END, 501, "empty coding")
-    REFUSE(START "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity" END, 400, "two codings")
-    REFUSE(START "Transfer-Encoding: \x0b" "chunked" END, 400, "vertical tab before chunked")
-    REFUSE(START "Transfer-Encoding : chunked" END, 400, "blank before colon")
-    REFUSE(START "Content-Length : 5" END, 400, "blank before colon of length")
-    REFUSE(START "Content-Length\t: 5" END, 400, "tab before colon")
-    REFUSE(START " Content-Length: 5" END, 400, "blank before name")
-    REFUSE(START "X: a\r\n b" END, 400, "folded line")
-    REFUSE(START "X: a\r\n\tb" END, 400, "folded line with tab")
-    REFUSE(START "Transfer-Encoding:\r\n chunked" END, 400, "folded coding")
-    REFUSE(START "X: a\nContent-Length: 5" END, 400, "bare LF between headers")
-    REFUSE("POST / HTTP/1.1\nHost: h\r\n\r\n", 400, "bare LF after request line")
-    REFUSE(START "X: a\r\n\n", 400, "bare LF as blank line")
-    REFUSE(START "X: a\rContent-Length: 5" END, 400, "bare CR")
-    REFUSE(START "X: a\r\rContent-Length: 5" END, 400, "two CR")
-    REFUSE(START "X: a\0b" END, 400, "NUL in value")
-    REFUSE(START "X\0: a" END, 400, "NUL in name")
-    REFUSE(START "X: a\x01" "b" END, 400, "control character in value")
-    REFUSE(START "X: a\x7f" END, 400, "DEL in value")
-    REFUSE(START "X(y): a" END, 400, "name that is no token")
-    REFUSE(START ": a" END, 400, "empty name")
-    REFUSE(START "no colon here" END, 400, "line without colon")
-    REFUSE(START "Caf\xC3\xA9: x" END, 400, "name that is not ASCII")
-    REFUSE("POST / HTTP/1.1\r\nX: a" END, 400, "no Host")
-    REFUSE("POST / HTTP/1.1\r\nHost: a\r\nHost: a" END, 400, "Host twice")
-    REFUSE("POST / HTTP/1.1\r\nHost: a\r\nhost: b" END, 400, "two Hosts")
-    REFUSE("POST / HTTP/1.1\r\nHost:" END, 400, "empty Host")
-    REFUSE("POST / HTTP/1.1\r\nHost: a, b" END, 400, "list of Hosts")
-    REFUSE("POST / HTTP/1.1\r\nHost: a/b" END, 400, "Host with path")
-    REFUSE("POST / HTTP/1.1\r\nHost: u@a" END, 400, "Host with user")
-    REFUSE("POST / HTTP/1.0\r\nTransfer-Encoding: chunked" END, 400, "chunked in 1.0")
-    REFUSE("GET /caf\xC3\xA9 HTTP/1.1\r\nHost: h" END, 400, "raw UTF-8 target")
-    REFUSE("GET /a\x01 HTTP/1.1\r\nHost: h" END, 400, "control character in target")
-    REFUSE("GET /a\tb HTTP/1.1\r\nHost: h" END, 400, "tab in target")
-    REFUSE("GET /a b HTTP/1.1\r\nHost: h" END, 400, "blank in target")
-    REFUSE("GET  / HTTP/1.1\r\nHost: h" END, 400, "two blanks before target")
-    REFUSE("GET /  HTTP/1.1\r\nHost: h" END, 400, "two blanks after target")
-    REFUSE("GET / HTTP/1.1 \r\nHost: h" END, 505, "blank after version")
-    REFUSE("GET\t/ HTTP/1.1\r\nHost: h" END, 400, "tab after method")
-    REFUSE(" GET / HTTP/1.1\r\nHost: h" END, 400, "blank before method")
-    REFUSE("GET /a\0b HTTP/1.1\r\nHost: h" END, 400, "NUL in target")
-    REFUSE("GET /\r\nHost: h" END, 505, "HTTP/0.9")
-    REFUSE("GET / HTTP/0.9\r\nHost: h" END, 505, "version 0.9")
-    REFUSE("GET / HTTP/2.0\r\nHost: h" END, 505, "version 2.0")
-    REFUSE("GET / HTTP/1.9\r\nHost: h" END, 505, "version 1.9")
-    REFUSE("GET / HTTP/11\r\nHost: h" END, 505, "version without point")
-    REFUSE("GET / HTTP/1.10\r\nHost: h" END, 505, "version of three digits")
-    REFUSE("GET / http/1.1\r\nHost: h" END, 400, "version in lower case")
-    REFUSE("PRI * HTTP/2.0\r\n\r\n", 400, "HTTP/2 preface")
-    REFUSE("CONNECT h:80 HTTP/1.1\r\nHost: h:80" END, 501, "CONNECT")
-    REFUSE("BREW / HTTP/1.1\r\nHost: h" END, 501, "unknown method")
-    REFUSE("get / HTTP/1.1\r\nHost: h" END, 501, "method in lower case")
-    REFUSE("G(T / HTTP/1.1\r\nHost: h" END, 400, "method that is no token")
-    REFUSE("\x16\x03\x01\x02\r\n\r\n", 400, "TLS on a plain port")
-    REFUSE(START "Expect: 200-ok" END, 417, "unknown expectation")
+#define REFUSE(text, status, why)                                                                  \
+    {                                                                                              \
+        {text, sizeof(text) - 1}, \
+        status, why \
+    },
+    REFUSE(START "Content-Length: 5\r\nTransfer-Encoding: chunked" END, 400,
+           "length and chunked") REFUSE(START "Transfer-Encoding: chunked\r\nContent-Length: 5" END,
+                                        400, "chunked and length")
+        REFUSE(START "Content-Length: 5\r\nContent-Length: 5" END, 400, "same length twice") REFUSE(
+            START "Content-Length: 5\r\nContent-Length: 6" END, 400,
+            "two lengths") REFUSE(START "Content-Length: 5, 5" END, 400, "list of lengths")
+            REFUSE(START "Content-Length: +5" END, 400, "signed length") REFUSE(
+                START "Content-Length: -5" END, 400,
+                "negative length") REFUSE(START "Content-Length: 0x5" END, 400,
+                                          "hexadecimal length") REFUSE(START
+                                                                       "Content-Length: 5 5" END,
+                                                                       400, "blank in length")
+                REFUSE(START "Content-Length:" END, 400, "empty length") REFUSE(
+                    START "Content-Length: 9223372036854775808" END, 400, "length beyond 63 bits")
+                    REFUSE(START "Content-Length: 18446744073709551617" END, 400,
+                           "length beyond 64 bits") REFUSE(START
+                                                           "Transfer-Encoding: gzip, chunked" END,
+                                                           501, "coding before chunked")
+                        REFUSE(START "Transfer-Encoding: chunked, chunked" END, 400,
+                               "chunked twice") REFUSE(START
+                                                       "Transfer-Encoding: chunked, identity" END,
+                                                       400, "coding after chunked")
+                            REFUSE(START "Transfer-Encoding: xchunked" END, 501,
+                                   "no known coding") REFUSE(START
+                                                             "Transfer-Encoding: chunked;q=1" END,
+                                                             501, "coding with parameter")
+                                REFUSE(START "Transfer-Encoding: \"chunked\"" END, 501,
+                                       "coding in quotes") REFUSE(START
+                                                                  "Transfer-Encoding: identity" END,
+                                                                  501, "identity")
+                                    REFUSE(START "Transfer-Encoding:" END, 501, "empty coding")
+                                        REFUSE(START "Transfer-Encoding: "
+                                                     "chunked\r\nTransfer-Encoding: identity" END,
+                                               400, "two codings")
+                                            REFUSE(START "Transfer-Encoding: \x0b"
+                                                         "chunked" END,
+                                                   400, "vertical tab before chunked")
+                                                REFUSE(START "Transfer-Encoding : chunked" END, 400,
+                                                       "blank before colon")
+                                                    REFUSE(START "Content-Length : 5" END, 400,
+                                                           "blank before colon of length")
+                                                        REFUSE(START "Content-Length\t: 5" END, 400,
+                                                               "tab before colon")
+                                                            REFUSE(START " Content-Length: 5" END,
+                                                                   400, "blank before name")
+                                                                REFUSE(START "X: a\r\n b" END, 400,
+                                                                       "folded line") REFUSE(START "X: a\r\n\tb" END, 400, "folded line with tab") REFUSE(START "Transfer-Encoding:\r\n chunked" END, 400, "folded coding") REFUSE(START "X: a\nContent-Length: 5" END, 400, "bare LF between headers") REFUSE("POST / HTTP/1.1\nHost: h\r\n\r\n", 400, "bare LF after request line") REFUSE(START "X: a\r\n\n", 400, "bare LF as blank line") REFUSE(START "X: a\rContent-Length: 5" END, 400, "bare CR") REFUSE(START
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  "X: a\r\rContent-Length: 5" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  400, "two CR") REFUSE(START
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "X: a\0b" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        400, "NUL in value") REFUSE(START
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "X\0: a" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    400, "NUL in name") REFUSE(START
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "X: a\x01"
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "b" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "control character in value") REFUSE(START
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "X: a\x7f" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "DEL in value") REFUSE(START "X(y): a" END, 400, "name that is no token") REFUSE(START ": a" END, 400, "empty name") REFUSE(START
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                "no colon here" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                "line without colon") REFUSE(START "Caf\xC3\xA9: x" END, 400, "name that is not ASCII") REFUSE("POST / HTTP/1.1\r\nX: a" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                               "no Host") REFUSE("POST / HTTP/1.1\r\nHost: a\r\nHost: a" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 "Host twice") REFUSE("POST / HTTP/1.1\r\nHost: a\r\nhost: b" END, 400, "two Hosts") REFUSE("POST / HTTP/1.1\r\nHost:" END, 400, "empty Host") REFUSE("POST / HTTP/1.1\r\nHost: a, b" END, 400, "list of Hosts") REFUSE("POST / HTTP/1.1\r\nHost: a/b" END, 400, "Host with path") REFUSE("POST / HTTP/1.1\r\nHost: u@a" END, 400, "Host with user") REFUSE("POST / HTTP/1.0\r\nTransfer-Encoding: chunked" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            "chunked in 1.0") REFUSE("GET /caf\xC3\xA9 HTTP/1.1\r\nHost: h" END, 400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     "raw UTF-8 target") REFUSE("GET /a\x01 HTTP/1.1\r\nHost: h" END, 400, "control character in target") REFUSE("GET /a\tb HTTP/1.1\r\nHost: h" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 "tab in target") REFUSE("GET /a b HTTP/1.1\r\nHost: h" END, 400, "blank in target") REFUSE("GET  / HTTP/1.1\r\nHost: h" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            400,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            "two blanks before target") REFUSE("GET /  HTTP/1.1\r\nHost: h" END, 400, "two blanks after target") REFUSE("GET / HTTP/1.1 \r\nHost: h" END,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        505,
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        "blank after version")
+                                                                    REFUSE("GET\t/ "
+                                                                           "HTTP/1.1\r\nHost: "
+                                                                           "h" END,
+                                                                           400,
+                                                                           "tab after method") REFUSE(" GET / HTTP/1.1\r\nHost: h" END,
+                                                                                                      400,
+                                                                                                      "blank before method") REFUSE("GET /a\0b HTTP/1.1\r\nHost: h" END, 400, "NUL in target")
+                                                                        REFUSE("GET /\r\nHost: "
+                                                                               "h" END,
+                                                                               505,
+                                                                               "HTTP/0.9") REFUSE("GET / HTTP/0.9\r\nHost: h" END,
+                                                                                                  505,
+                                                                                                  "version 0.9")
+                                                                            REFUSE("GET / "
+                                                                                   "HTTP/"
+                                                                                   "2.0\r\nHost: "
+                                                                                   "h" END,
+                                                                                   505,
+                                                                                   "version 2.0")
+                                                                                REFUSE("GET / "
+                                                                                       "HTTP/"
+                                                                                       "1."
+                                                                                       "9\r\nHost: "
+                                                                                       "h" END,
+                                                                                       505,
+                                                                                       "version "
+                                                                                       "1.9") REFUSE("GET / HTTP/11\r\nHost: h" END,
+                                                                                                     505, "version without point")
+                                                                                    REFUSE(
+                                                                                        "GET / "
+                                                                                        "HTTP/"
+                                                                                        "1."
+                                                                                        "10\r\nHost"
+                                                                                        ": h" END,
+                                                                                        505,
+                                                                                        "version "
+                                                                                        "of three "
+                                                                                        "digits") REFUSE("GET / http/1.1\r\nHost: h" END,
+                                                                                                         400, "version in lower case")
+                                                                                        REFUSE(
+                                                                                            "PRI * "
+                                                                                            "HTTP/"
+                                                                                            "2."
+                                                                                            "0\r\n"
+                                                                                            "\r\n",
+                                                                                            400,
+                                                                                            "HTTP/"
+                                                                                            "2 "
+                                                                                            "prefac"
+                                                                                            "e") REFUSE("CONNECT h:80 HTTP/1.1\r\nHost: h:80" END,
+                                                                                                        501, "CONNECT")
+                                                                                            REFUSE(
+                                                                                                "BR"
+                                                                                                "EW"
+                                                                                                " /"
+                                                                                                " H"
+                                                                                                "TT"
+                                                                                                "P/"
+                                                                                                "1."
+                                                                                                "1"
+                                                                                                "\r"
+                                                                                                "\n"
+                                                                                                "Ho"
+                                                                                                "st"
+                                                                                                ": "
+                                                                                                "h" END,
+                                                                                                501,
+                                                                                                "un"
+                                                                                                "kn"
+                                                                                                "ow"
+                                                                                                "n "
+                                                                                                "me"
+                                                                                                "th"
+                                                                                                "o"
+                                                                                                "d")
+                                                                                                REFUSE(
+                                                                                                    "get / HTTP/1.1\r\nHost: h" END,
+                                                                                                    501,
+                                                                                                    "method in lower case")
+                                                                                                    REFUSE(
+                                                                                                        "G(T / HTTP/1.1\r\nHost: h" END,
+                                                                                                        400,
+                                                                                                        "method that is no token")
+                                                                                                        REFUSE(
+                                                                                                            "\x16\x03\x01\x02\r\n\r\n",
+                                                                                                            400,
+                                                                                                            "TLS on a plain port")
+                                                                                                            REFUSE(
+                                                                                                                START
+                                                                                                                "Expect: 200-ok" END,
+                                                                                                                417,
+                                                                                                                "unknown expectation")
 #undef REFUSE
 };
 
@@ -253,11 +352,11 @@ static void test_decides_about_keep_alive(void **state)
         const char *head;
         bool keep_alive;
     } rows[] = {
-        {"GET / HTTP/1.1\r\nHost: h\r\n\r\n",                            true },
-        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",       false},
-        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: TE, Close\r\n\r\n",   false},
-        {"GET / HTTP/1.0\r\n\r\n",                                       false},
-        {"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",             true },
+        {"GET / HTTP/1.1\r\nHost: h\r\n\r\n",                          true },
+        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",     false},
+        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: TE, Close\r\n\r\n", false},
+        {"GET / HTTP/1.0\r\n\r\n",                                     false},
+        {"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",           true },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -309,7 +408,8 @@ static int parse_sized(struct fixture *fixture, size_t target, size_t headers, s
     return status;
 }
 
-/* Memory per connection is bounded by these three limits, and clients are told which one they hit. */
+/* Memory per connection is bounded by these three limits, and clients are told which one they hit.
+ */
 static void test_bounds_the_head(void **state)
 {
     struct fixture *fixture = *state;
@@ -334,7 +434,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_parses_a_signed_request, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cuts_the_absolute_form, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refuses_what_could_be_read_differently, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refuses_what_could_be_read_differently, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_accepts_the_neighbours_of_refusals, setup, teardown),
         cmocka_unit_test_setup_teardown(test_decides_about_keep_alive, setup, teardown),
         cmocka_unit_test_setup_teardown(test_finds_the_end_byte_by_byte, setup, teardown),
