@@ -133,6 +133,7 @@ struct replica_read {
     enum rc rc; /* RC_OK: a read of the local state begun now is linearizable */
     uint64_t index;
     struct list link;
+    uint64_t round; /* private */
 };
 /* Slow path: waits for apply, and does a read index round when there is no lease. On the metad's loop. */
 void replica_read_index(struct replica *replica, struct replica_read *read);
