@@ -1,0 +1,505 @@
+/* See raft_world.h. */
+#include "tests/lib/raft_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/bytes.h"
+#include "common/base/mem.h"
+
+enum { CHUNK_BYTES = 64, WAIT_MS = 60000, STEP_US = 500 };
+
+static struct raft_world_node *node_of(struct state_machine *machine)
+{
+    return CONTAINER_OF(machine, struct raft_world_node, machine);
+}
+
+/* ---- The state machine ---- */
+
+static uint64_t machine_applied(struct state_machine *machine)
+{
+    return node_of(machine)->state.index;
+}
+
+static void history_check(struct raft_world *world, uint64_t index, uint64_t term, uint64_t value)
+{
+    if (index >= world->history_max) {
+        const uint64_t max = index * 2 + 1024;
+
+        world->history = mem_realloc(world->history, max * sizeof(*world->history));
+        memset(world->history + world->history_max, 0,
+               (max - world->history_max) * sizeof(*world->history));
+        world->history_max = max;
+    }
+    if (world->history[index].term == 0) {
+        world->history[index].term = term;
+        world->history[index].value = value;
+    }
+    ASSERT(world->history[index].term == term);
+    ASSERT(world->history[index].value == value);
+}
+
+static bool machine_apply(struct state_machine *machine, struct apply_entry *entries, size_t count,
+                          struct error *error)
+{
+    struct raft_world_node *node = node_of(machine);
+
+    (void)error;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t value = entries[i].data.len >= 8 ? le64_get(entries[i].data.data) : 0;
+
+        ASSERT(entries[i].index == node->state.index + 1);
+        history_check(node->world, entries[i].index, entries[i].term, value);
+        node->state.index = entries[i].index;
+        node->state.hash = node->state.hash * 1099511628211ULL ^ value;
+        entries[i].result = value != 0 ? mem_copy(&value, sizeof(value)) : NULL;
+    }
+    return true;
+}
+
+static void machine_result_free(struct state_machine *machine, void *result)
+{
+    node_of(machine)->results_freed++;
+    mem_free(result);
+}
+
+static enum rc machine_flush(struct state_machine *machine, uint64_t *index, struct error *error)
+{
+    struct raft_world_node *node = node_of(machine);
+
+    (void)error;
+    node->flushed = node->state;
+    *index = node->flushed.index;
+    return RC_OK;
+}
+
+struct export {
+    struct raft_world_state state;
+    uint32_t chunk;
+};
+
+static enum rc machine_export_open(struct state_machine *machine, void **out, uint64_t *index,
+                                   struct error *error)
+{
+    struct export *export = mem_alloc(sizeof(*export));
+
+    (void)error;
+    export->state = node_of(machine)->state;
+    *index = export->state.index;
+    *out = export;
+    return RC_OK;
+}
+
+static enum rc machine_export_next(struct state_machine *machine, void *handle,
+                                   struct buffer *chunk, bool *end, struct error *error)
+{
+    struct export *export = handle;
+    char bytes[CHUNK_BYTES] = {0};
+
+    (void)error;
+    export->chunk++;
+    memcpy(bytes, &export->state, sizeof(export->state));
+    memcpy(bytes + sizeof(export->state), &export->chunk, sizeof(export->chunk));
+    buffer_append(chunk, slice_of(bytes, sizeof(bytes)));
+    *end = export->chunk == node_of(machine)->world->export_chunks;
+    return RC_OK;
+}
+
+static void machine_export_close(struct state_machine *machine, void *handle)
+{
+    (void)machine;
+    mem_free(handle);
+}
+
+static enum rc machine_install_begin(struct state_machine *machine, struct error *error)
+{
+    struct raft_world_node *node = node_of(machine);
+
+    (void)error;
+    node->staged = (struct raft_world_state){0};
+    node->staged_whole = false;
+    node->chunks_staged = 0;
+    return RC_OK;
+}
+
+static enum rc machine_install_chunk(struct state_machine *machine, struct slice chunk,
+                                     struct error *error)
+{
+    struct raft_world_node *node = node_of(machine);
+    struct raft_world_state state;
+    uint32_t number = 0;
+
+    (void)error;
+    ASSERT(chunk.len == CHUNK_BYTES);
+    memcpy(&state, chunk.data, sizeof(state));
+    memcpy(&number, chunk.data + sizeof(state), sizeof(number));
+    ASSERT(number == node->chunks_staged + 1);
+    ASSERT(number == 1 || state.index == node->staged.index);
+    node->chunks_staged = number;
+    node->staged = state;
+    node->staged_whole = number == node->world->export_chunks;
+    return RC_OK;
+}
+
+static enum rc machine_install_finish(struct state_machine *machine, uint64_t index,
+                                      struct error *error)
+{
+    struct raft_world_node *node = node_of(machine);
+
+    (void)error;
+    ASSERT(node->staged_whole && node->staged.index == index);
+    node->state = node->staged;
+    node->flushed = node->staged;
+    node->world->installs++;
+    return RC_OK;
+}
+
+/* ---- Links ---- */
+
+struct flying {
+    struct sim_call call;
+    struct raft_world *world;
+    uint32_t from;
+    uint32_t to;
+    uint64_t from_id;
+    size_t len;
+    char bytes[];
+};
+
+static uint32_t node_by_id(struct raft_world *world, uint64_t id)
+{
+    for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
+        if (world->nodes[i].id == id) {
+            return i;
+        }
+    }
+    return RAFT_WORLD_NODES;
+}
+
+static void flying_arrive(struct sim_call *call)
+{
+    struct flying *message = CONTAINER_OF(call, struct flying, call);
+    struct raft_world *world = message->world;
+    struct raft_world_node *to = &world->nodes[message->to];
+
+    if (to->up && to->replica != NULL && world->sides[message->from] == world->sides[message->to]) {
+        world->messages++;
+        replica_receive(to->replica, message->from_id, slice_of(message->bytes, message->len));
+    }
+    mem_free(message);
+}
+
+static void world_send(struct raft_transport *transport, uint64_t group, uint64_t from,
+                       uint64_t to_id, struct slice bytes)
+{
+    struct raft_world *world = CONTAINER_OF(transport, struct raft_world, transport);
+    const uint32_t at = node_by_id(world, from);
+    const uint32_t to = node_by_id(world, to_id);
+    const uint64_t now = sim_now(world->sim);
+    struct flying *message = NULL;
+    uint64_t arrives = now + 20000 + sim_below(world->sim, world->delay_max_ns);
+
+    ASSERT(group == RAFT_WORLD_GROUP);
+    if (at == RAFT_WORLD_NODES || to == RAFT_WORLD_NODES || world->sides[at] != world->sides[to] ||
+        sim_chance(world->sim, world->drop_per_mille)) {
+        return;
+    }
+    if (arrives < world->arrives_ns[at][to]) {
+        arrives = world->arrives_ns[at][to];
+    }
+    world->arrives_ns[at][to] = arrives;
+    message = mem_alloc(sizeof(*message) + bytes.len);
+    message->world = world;
+    message->from = at;
+    message->to = to;
+    message->from_id = from;
+    message->len = bytes.len;
+    memcpy(message->bytes, bytes.data, bytes.len);
+    message->call.run = flying_arrive;
+    sim_call_at(world->sim, NULL, &message->call, arrives - now);
+}
+
+/* ---- Nodes ---- */
+
+void raft_world_init(struct raft_world *world, uint64_t seed)
+{
+    memset(world, 0, sizeof(*world));
+    world->sim = sim_new(seed);
+    world->transport.send = world_send;
+    world->delay_max_ns = SIM_MS;
+    world->export_chunks = 5;
+    world->next_id = 100;
+    for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
+        struct raft_world_node *node = &world->nodes[i];
+        const char name[3] = {'n', (char)('0' + i), '\0'};
+
+        node->world = world;
+        node->number = i;
+        node->id = i + 1;
+        node->sim_node = sim_node_new(world->sim, name);
+        node->disk = sim_kv_disk_new(world->sim);
+        node->machine = (struct state_machine){
+            .applied = machine_applied,
+            .apply = machine_apply,
+            .result_free = machine_result_free,
+            .flush = machine_flush,
+            .export_open = machine_export_open,
+            .export_next = machine_export_next,
+            .export_close = machine_export_close,
+            .install_begin = machine_install_begin,
+            .install_chunk = machine_install_chunk,
+            .install_finish = machine_install_finish,
+        };
+    }
+}
+
+void raft_world_deinit(struct raft_world *world)
+{
+    for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
+        if (world->nodes[i].up) {
+            raft_world_stop(world, i);
+        }
+    }
+    /* What is still on its way arrives nowhere, and is freed. */
+    raft_world_run_ms(world, world->delay_max_ns / SIM_MS + 10);
+    for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
+        sim_kv_disk_free(world->nodes[i].disk);
+    }
+    sim_free(world->sim);
+    mem_free(world->history);
+}
+
+enum rc raft_world_try_start(struct raft_world *world, uint32_t at, uint32_t voters,
+                             struct error *error)
+{
+    struct raft_world_node *node = &world->nodes[at];
+    struct replica_peer peers[RAFT_WORLD_NODES];
+    struct kv_options kv_options = {0};
+    struct replica_options options = {0};
+    struct kv *kv = NULL;
+    enum rc rc = RC_OK;
+
+    ASSERT(!node->up);
+    node->env = sim_env_new(node->sim_node);
+    node->state = node->flushed;
+    log_store_kv_options(&kv_options);
+    ASSERT(sim_kv_open(&kv, node->disk, &kv_options, error) == RC_OK);
+    ASSERT(log_store_open(&node->log, node->env, kv, error) == RC_OK);
+    for (uint32_t i = 0; i < voters; i++) {
+        peers[i] = (struct replica_peer){world->nodes[i].id, true};
+    }
+    options.env = node->env;
+    options.log = node->log;
+    options.machine = &node->machine;
+    options.transport = &world->transport;
+    options.group = RAFT_WORLD_GROUP;
+    options.replica_id = node->id;
+    options.bootstrap = voters > 0 ? peers : NULL;
+    options.bootstrap_count = voters;
+    options.log_bytes_max = world->log_bytes_max;
+    rc = replica_open(&node->replica, &options, error);
+    if (rc != RC_OK) {
+        node->replica = NULL;
+        log_store_close(node->log);
+        return rc;
+    }
+    node->up = true;
+    node->incarnation++;
+    return RC_OK;
+}
+
+void raft_world_start(struct raft_world *world, uint32_t at, uint32_t voters)
+{
+    struct error error = {.rc = RC_OK};
+
+    if (raft_world_try_start(world, at, voters, &error) != RC_OK) {
+        assert_fail(error.text, __FILE__, __LINE__);
+    }
+}
+
+void raft_world_crash(struct raft_world *world, uint32_t at, enum sim_crash how)
+{
+    struct raft_world_node *node = &world->nodes[at];
+
+    ASSERT(node->up);
+    sim_crash(node->sim_node, how);
+    sim_kv_crash(node->disk, how);
+    node->up = false;
+    node->replica = NULL;
+}
+
+static void stop_done(void *owner)
+{
+    struct raft_world_node *node = owner;
+
+    node->closed = true;
+}
+
+void raft_world_stop(struct raft_world *world, uint32_t at)
+{
+    struct raft_world_node *node = &world->nodes[at];
+
+    node->closed = false;
+    replica_close(node->replica, stop_done, node);
+    for (uint64_t i = 0; !node->closed; i++) {
+        ASSERT(i < (uint64_t)WAIT_MS * 1000 / STEP_US);
+        sim_run_for(world->sim, STEP_US * SIM_US);
+    }
+    node->replica = NULL;
+    log_store_close(node->log);
+    node->up = false;
+}
+
+void raft_world_wipe(struct raft_world *world, uint32_t at)
+{
+    struct raft_world_node *node = &world->nodes[at];
+
+    ASSERT(!node->up);
+    sim_kv_disk_free(node->disk);
+    node->disk = sim_kv_disk_new(world->sim);
+    node->id = world->next_id++;
+    node->flushed = (struct raft_world_state){0};
+    node->staged_whole = false;
+}
+
+struct raft_world_node *raft_world_leader(struct raft_world *world)
+{
+    struct raft_world_node *leader = NULL;
+
+    for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
+        struct raft_world_node *node = &world->nodes[i];
+
+        if (node->up && replica_state(node->replica) == REPLICA_SERVING &&
+            (leader == NULL ||
+             replica_term(node->replica) > replica_term(leader->replica))) {
+            leader = node;
+        }
+    }
+    return leader;
+}
+
+void raft_world_run_ms(struct raft_world *world, uint64_t ms)
+{
+    sim_run_for(world->sim, ms * SIM_MS);
+}
+
+struct raft_world_node *raft_world_wait_leader(struct raft_world *world)
+{
+    for (uint32_t ms = 0; raft_world_leader(world) == NULL; ms++) {
+        ASSERT(ms < WAIT_MS);
+        raft_world_run_ms(world, 1);
+    }
+    return raft_world_leader(world);
+}
+
+struct waiting {
+    struct proposal proposal;
+    struct membership_change change;
+    struct replica_read read;
+    struct slice part;
+    char bytes[8];
+    bool done;
+};
+
+static void wait_for(struct raft_world *world, const bool *done)
+{
+    for (uint64_t i = 0; !*done; i++) {
+        ASSERT(i < (uint64_t)WAIT_MS * 1000 / STEP_US);
+        sim_run_for(world->sim, STEP_US * SIM_US);
+    }
+}
+
+static void waiting_proposed(struct proposal *proposal)
+{
+    CONTAINER_OF(proposal, struct waiting, proposal)->done = true;
+}
+
+enum rc raft_world_propose(struct raft_world_node *node, uint64_t value)
+{
+    struct waiting w = {0};
+
+    le64_put(w.bytes, value);
+    w.part = slice_of(w.bytes, sizeof(w.bytes));
+    w.proposal.parts = &w.part;
+    w.proposal.part_count = 1;
+    w.proposal.done = waiting_proposed;
+    replica_propose(node->replica, &w.proposal);
+    ASSERT(!w.done);
+    wait_for(node->world, &w.done);
+    if (w.proposal.rc == RC_OK) {
+        ASSERT(w.proposal.result != NULL && le64_get(w.proposal.result) == value);
+        mem_free(w.proposal.result);
+        if (w.proposal.index > node->world->answered) {
+            node->world->answered = w.proposal.index;
+        }
+    }
+    return w.proposal.rc;
+}
+
+static void waiting_changed(struct membership_change *change)
+{
+    CONTAINER_OF(change, struct waiting, change)->done = true;
+}
+
+enum rc raft_world_change(struct raft_world_node *node, uint32_t kind, uint64_t id)
+{
+    struct waiting w = {0};
+
+    w.change.kind = kind;
+    w.change.replica_id = id;
+    w.change.done = waiting_changed;
+    replica_change_membership(node->replica, &w.change);
+    wait_for(node->world, &w.done);
+    return w.change.rc;
+}
+
+static void waiting_read(struct replica_read *read)
+{
+    CONTAINER_OF(read, struct waiting, read)->done = true;
+}
+
+enum rc raft_world_read_index(struct raft_world_node *node)
+{
+    const uint64_t answered = node->world->answered;
+    struct waiting w = {0};
+
+    w.read.done = waiting_read;
+    replica_read_index(node->replica, &w.read);
+    wait_for(node->world, &w.done);
+    ASSERT(w.read.rc != RC_OK || node->state.index >= answered);
+    return w.read.rc;
+}
+
+static bool world_level(struct raft_world *world)
+{
+    const struct raft_world_node *leader = raft_world_leader(world);
+    struct replica_peer members[RAFT_WORLD_NODES];
+    uint32_t count = 0;
+
+    if (leader == NULL || leader->state.index < world->answered) {
+        return false;
+    }
+    count = replica_members(leader->replica, members, RAFT_WORLD_NODES);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t at = node_by_id(world, members[i].replica_id);
+
+        if (at < RAFT_WORLD_NODES && world->nodes[at].up &&
+            (world->nodes[at].state.index != leader->state.index ||
+             world->nodes[at].state.hash != leader->state.hash)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool raft_world_wait_level(struct raft_world *world, uint64_t timeout_ms)
+{
+    for (uint64_t ms = 0; ms < timeout_ms; ms++) {
+        if (world_level(world)) {
+            return true;
+        }
+        raft_world_run_ms(world, 1);
+    }
+    return world_level(world);
+}

@@ -1,0 +1,224 @@
+/* One replica and three: proposals, elections, restarts, in the simulated world. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/raft_world.h"
+
+/* A group of one leads at once and answers what it applied: the path of every single-node store. */
+static void single_applies_and_answers(void **state)
+{
+    struct raft_world world;
+
+    (void)state;
+    raft_world_init(&world, 1);
+    raft_world_start(&world, 0, 1);
+    assert_ptr_equal(raft_world_wait_leader(&world), &world.nodes[0]);
+    for (uint64_t value = 1; value <= 100; value++) {
+        assert_int_equal(raft_world_propose(&world.nodes[0], value), RC_OK);
+    }
+    assert_int_equal(replica_applied(world.nodes[0].replica), world.nodes[0].state.index);
+    assert_true(replica_lease(world.nodes[0].replica, UINT64_MAX - 1));
+    assert_int_equal(raft_world_read_index(&world.nodes[0]), RC_OK);
+    raft_world_deinit(&world);
+}
+
+/* What was answered survives a power cut at any time after it. */
+static void single_survives_power_cut(void **state)
+{
+    struct raft_world world;
+
+    (void)state;
+    raft_world_init(&world, 2);
+    raft_world_start(&world, 0, 1);
+    for (uint64_t round = 1; round <= 20; round++) {
+        (void)raft_world_wait_leader(&world);
+        assert_int_equal(raft_world_propose(&world.nodes[0], round), RC_OK);
+        raft_world_crash(&world, 0, SIM_POWER);
+        raft_world_start(&world, 0, 0);
+    }
+    (void)raft_world_wait_leader(&world);
+    assert_true(raft_world_wait_level(&world, 1000));
+    raft_world_deinit(&world);
+}
+
+/* A clean stop flushes: the next start has nothing to apply again, and the log begins there. */
+static void single_stop_flushes_and_trims(void **state)
+{
+    struct raft_world world;
+
+    (void)state;
+    raft_world_init(&world, 3);
+    raft_world_start(&world, 0, 1);
+    (void)raft_world_wait_leader(&world);
+    for (uint64_t value = 1; value <= 10; value++) {
+        assert_int_equal(raft_world_propose(&world.nodes[0], value), RC_OK);
+    }
+    raft_world_stop(&world, 0);
+    assert_int_equal(world.nodes[0].flushed.index, world.nodes[0].state.index);
+    raft_world_start(&world, 0, 0);
+    (void)raft_world_wait_leader(&world);
+    assert_int_equal(raft_world_propose(&world.nodes[0], 11), RC_OK);
+    raft_world_deinit(&world);
+}
+
+/* Three elect one leader, replicate, and elect another when it dies. */
+static void three_elect_and_fail_over(void **state)
+{
+    struct raft_world world;
+    struct raft_world_node *first = NULL;
+    struct raft_world_node *second = NULL;
+
+    (void)state;
+    raft_world_init(&world, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        raft_world_start(&world, i, 3);
+    }
+    first = raft_world_wait_leader(&world);
+    for (uint64_t value = 1; value <= 50; value++) {
+        assert_int_equal(raft_world_propose(first, value), RC_OK);
+    }
+    assert_true(raft_world_wait_level(&world, 1000));
+    raft_world_crash(&world, first->number, SIM_POWER);
+    second = raft_world_wait_leader(&world);
+    assert_ptr_not_equal(first, second);
+    assert_int_equal(raft_world_propose(second, 51), RC_OK);
+    raft_world_start(&world, first->number, 0);
+    assert_true(raft_world_wait_level(&world, 5000));
+    raft_world_deinit(&world);
+}
+
+/* A leader that is cut off says so: no lease, no answers, and in-doubt proposals are called in doubt. */
+static void cut_off_leader_admits_it(void **state)
+{
+    struct raft_world world;
+    struct raft_world_node *old = NULL;
+
+    (void)state;
+    raft_world_init(&world, 5);
+    for (uint32_t i = 0; i < 3; i++) {
+        raft_world_start(&world, i, 3);
+    }
+    old = raft_world_wait_leader(&world);
+    raft_world_run_ms(&world, 500);
+    assert_true(replica_lease(old->replica, sim_now(world.sim)));
+    world.sides[old->number] = 1;
+    assert_int_equal(raft_world_propose(old, 7), RC_AMBIGUOUS);
+    assert_false(replica_lease(old->replica, sim_now(world.sim)));
+    assert_int_equal(raft_world_propose(old, 8), RC_NOT_LEADER);
+    assert_int_equal(raft_world_read_index(old), RC_NOT_LEADER);
+    world.sides[old->number] = 0;
+    (void)raft_world_wait_leader(&world);
+    assert_true(raft_world_wait_level(&world, 5000));
+    raft_world_deinit(&world);
+}
+
+/* A clean stop hands over: the others need no election timeout to find a new leader. */
+static void stop_hands_leadership_over(void **state)
+{
+    struct raft_world world;
+    struct raft_world_node *old = NULL;
+    uint64_t since = 0;
+
+    (void)state;
+    raft_world_init(&world, 6);
+    for (uint32_t i = 0; i < 3; i++) {
+        raft_world_start(&world, i, 3);
+    }
+    old = raft_world_wait_leader(&world);
+    assert_int_equal(raft_world_propose(old, 1), RC_OK);
+    raft_world_run_ms(&world, 300);
+    since = sim_now(world.sim);
+    raft_world_stop(&world, old->number);
+    (void)raft_world_wait_leader(&world);
+    assert_true(sim_now(world.sim) - since < 500 * SIM_MS);
+    raft_world_deinit(&world);
+}
+
+/* An empty replica joins as a learner, is filled by a copy when the log was trimmed, and is promoted. */
+static void learner_is_filled_and_promoted(void **state)
+{
+    struct raft_world world;
+    struct raft_world_node *leader = NULL;
+    enum rc rc = RC_BUSY;
+
+    (void)state;
+    raft_world_init(&world, 7);
+    world.log_bytes_max = 2000;
+    raft_world_start(&world, 0, 1);
+    leader = raft_world_wait_leader(&world);
+    for (uint64_t value = 1; value <= 300; value++) {
+        assert_int_equal(raft_world_propose(leader, value), RC_OK);
+    }
+    raft_world_start(&world, 1, 0);
+    assert_int_equal(raft_world_change(leader, MEMBER_ADD_LEARNER, world.nodes[1].id), RC_OK);
+    for (uint32_t i = 0; i < 200 && rc == RC_BUSY; i++) {
+        rc = raft_world_change(leader, MEMBER_PROMOTE, world.nodes[1].id);
+        raft_world_run_ms(&world, 50);
+    }
+    assert_int_equal(rc, RC_OK);
+    assert_true(world.installs > 0);
+    assert_true(raft_world_wait_level(&world, 5000));
+    assert_int_equal(raft_world_propose(leader, 1000), RC_OK);
+    assert_int_equal(raft_world_change(leader, MEMBER_REMOVE, world.nodes[1].id), RC_OK);
+    assert_int_equal(raft_world_propose(leader, 1001), RC_OK);
+    raft_world_deinit(&world);
+}
+
+/* The log of another replica, or of one that was removed, is never answered for. */
+static void foreign_and_removed_ids_are_refused(void **state)
+{
+    struct raft_world world;
+    struct error error = {.rc = RC_OK};
+
+    (void)state;
+    raft_world_init(&world, 8);
+    raft_world_start(&world, 0, 1);
+    (void)raft_world_wait_leader(&world);
+    assert_int_equal(log_store_set_tombstone(world.nodes[0].log, RAFT_WORLD_GROUP, 50, &error),
+                     RC_OK);
+    raft_world_stop(&world, 0);
+    assert_int_equal(raft_world_try_start(&world, 0, 0, &error), RC_STALE);
+    world.nodes[0].id = 60;
+    assert_int_equal(raft_world_try_start(&world, 0, 0, &error), RC_STALE);
+    raft_world_deinit(&world);
+}
+
+/* A failed sync stops the replica: nobody knows what the disk holds. */
+static void failed_write_stops_the_replica(void **state)
+{
+    struct raft_world world;
+    struct raft_world_node *node = NULL;
+
+    (void)state;
+    raft_world_init(&world, 9);
+    raft_world_start(&world, 0, 1);
+    node = raft_world_wait_leader(&world);
+    sim_kv_fail_writes(node->disk, RC_IO, 1);
+    assert_int_equal(raft_world_propose(node, 1), RC_AMBIGUOUS);
+    assert_int_equal(replica_state(node->replica), REPLICA_STOPPED);
+    assert_int_equal(replica_error(node->replica)->rc, RC_IO);
+    assert_int_equal(raft_world_propose(node, 2), RC_NOT_LEADER);
+    sim_kv_fail_writes(node->disk, RC_OK, 1);
+    raft_world_deinit(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(single_applies_and_answers),
+        cmocka_unit_test(single_survives_power_cut),
+        cmocka_unit_test(single_stop_flushes_and_trims),
+        cmocka_unit_test(three_elect_and_fail_over),
+        cmocka_unit_test(cut_off_leader_admits_it),
+        cmocka_unit_test(stop_hands_leadership_over),
+        cmocka_unit_test(learner_is_filled_and_promoted),
+        cmocka_unit_test(foreign_and_removed_ids_are_refused),
+        cmocka_unit_test(failed_write_stops_the_replica),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
