@@ -232,15 +232,17 @@ static const struct {
                                                                                    "h" END,
                                                                                    505,
                                                                                    "version 2.0")
-                                                                                REFUSE("GET / "
-                                                                                       "HTTP/"
-                                                                                       "1."
-                                                                                       "9\r\nHost: "
-                                                                                       "h" END,
-                                                                                       505,
-                                                                                       "version "
-                                                                                       "1.9") REFUSE("GET / HTTP/11\r\nHost: h" END,
-                                                                                                     505, "version without point")
+                                                                                REFUSE(
+                                                                                    "GET / "
+                                                                                    "HTTP/"
+                                                                                    "1."
+                                                                                    "9\r\nHost: "
+                                                                                    "h" END,
+                                                                                    505,
+                                                                                    "version "
+                                                                                    "1.9") REFUSE("GET / HTTP/11\r\nHost: h" END,
+                                                                                                  505,
+                                                                                                  "version without point")
                                                                                     REFUSE(
                                                                                         "GET / "
                                                                                         "HTTP/"
@@ -262,8 +264,7 @@ static const struct {
                                                                                             "HTTP/"
                                                                                             "2 "
                                                                                             "prefac"
-                                                                                            "e") REFUSE("CONNECT h:80 HTTP/1.1\r\nHost: h:80" END,
-                                                                                                        501, "CONNECT")
+                                                                                            "e") REFUSE("CONNECT h:80 HTTP/1.1\r\nHost: h:80" END, 501, "CONNECT")
                                                                                             REFUSE(
                                                                                                 "BR"
                                                                                                 "EW"
