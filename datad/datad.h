@@ -7,6 +7,7 @@
 
 #include "common/client/data_client.h"
 #include "common/env/env.h"
+#include "common/kv/kv.h"
 
 struct datad;
 struct meta_client;
@@ -26,6 +27,8 @@ struct datad_options {
     uint64_t free_bytes_min;    /* below this of free space a disk takes no writes; 0: 256 MiB */
     uint64_t cache_bytes;       /* block cache of the indexes together */
     uint32_t cluster_epoch;
+    /* NULL: kv_rocksdb_open. The simulator gives its own. */
+    enum rc (*kv_open)(struct kv **out, const struct kv_options *options, struct error *error);
 };
 
 /* Opens and recovers every disk (index replayed, or rebuilt from segments). A disk that fails is reported
@@ -48,8 +51,18 @@ struct datad_disk_status {
     uint64_t live_bytes;  /* of shards that exist */
     uint64_t dead_bytes;  /* deleted, not yet compacted */
     uint64_t bad_blocks;  /* checksum failures seen since start */
+    uint64_t syncs;       /* fdatasync calls since start */
+    bool fresh;           /* nothing was there at open: repair has it to fill */
+    char why[160];        /* not healthy or full: what happened */
 };
 /* Any thread. Returns how many. */
 uint32_t datad_status(struct datad *datad, struct datad_disk_status *out, uint32_t max);
+
+/* Shards whose checksums failed since the last call, for repair. One loop only. Returns how many. */
+struct datad_bad {
+    uint64_t disk;
+    struct shard_id shard;
+};
+uint32_t datad_take_bad(struct datad *datad, struct datad_bad *out, uint32_t max);
 
 #endif

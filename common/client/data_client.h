@@ -75,6 +75,23 @@ struct shard_delete {
     uint64_t reserved[32];
 };
 
+/* Inventory: does the disk hold this shard? Metadata only; the payload is not read. */
+struct shard_stat {
+    uint64_t disk;
+    struct shard_id shard;
+    bool want_origin; /* also what the shard's header on disk names: one more read */
+    void (*done)(struct shard_stat *call);
+    enum rc rc; /* RC_OK: held. RC_NOT_FOUND: not held (or the disk is gone); RC_CORRUPT: held, but a block
+                   failed its checksum before; RC_IO */
+    /* Out; `attempt` also when it is not held any more (0 when never). */
+    uint32_t attempt;
+    uint64_t length;
+    struct shard_origin origin; /* home_key points into `key` */
+    char key[1024];
+    /* Private. */
+    uint64_t reserved[16];
+};
+
 struct data_client {
     void (*begin)(struct data_client *data, struct shard_writer *writer);
     /* `bytes` borrowed until done. Not durable yet. */
@@ -88,6 +105,7 @@ struct data_client {
     void (*read)(struct data_client *data, struct shard_read *read);
     void (*remove)(struct data_client *data, struct shard_delete *call);
     bool (*healthy)(struct data_client *data, uint64_t disk); /* present, not read-only, not full */
+    void (*stat)(struct data_client *data, struct shard_stat *call);
 };
 
 #endif
