@@ -14,7 +14,8 @@
 
 enum {
     CHUNK_MAGIC = 0x7863736b,
-    CHUNK_HEADER_BYTES = 16, /* magic u32, rows u32, bytes u32, CRC32C u32 of the rows */
+    CHUNK_HEADER_BYTES = 16, /* magic u32, rows u32, bytes u32, CRC32C u32 of these and the rows */
+    CHUNK_CRC_AT = 12,
     CHUNK_BYTES = 256 * 1024,
     ROW_HEADER_BYTES = 9, /* family u8, key length u32, value length u32 */
     ROW_VALUE_BYTES_MAX = 16 * 1024 * 1024
@@ -88,6 +89,11 @@ static void chunk_add_row(struct buffer *chunk, uint8_t family, struct slice key
     buffer_append(chunk, value);
 }
 
+static uint32_t chunk_crc(const char *header, const char *rows, size_t len)
+{
+    return crc32c(crc32c(0, header, CHUNK_CRC_AT), rows, len);
+}
+
 static void chunk_seal(struct buffer *chunk, uint32_t rows)
 {
     char *header = chunk->data;
@@ -96,7 +102,7 @@ static void chunk_seal(struct buffer *chunk, uint32_t rows)
     le32_put(header, CHUNK_MAGIC);
     le32_put(header + 4, rows);
     le32_put(header + 8, len);
-    le32_put(header + 12, crc32c(0, header + CHUNK_HEADER_BYTES, len));
+    le32_put(header + CHUNK_CRC_AT, chunk_crc(header, header + CHUNK_HEADER_BYTES, len));
 }
 
 enum rc machine_export_next(struct state_machine *base, void *handle, struct buffer *chunk,
@@ -255,7 +261,7 @@ enum rc machine_install_chunk(struct state_machine *base, struct slice chunk, st
     ASSERT(install != NULL);
     if (chunk.len < CHUNK_HEADER_BYTES || le32_get(chunk.data) != CHUNK_MAGIC ||
         le32_get(chunk.data + 8) != rows.len ||
-        le32_get(chunk.data + 12) != crc32c(0, rows.data, rows.len)) {
+        le32_get(chunk.data + CHUNK_CRC_AT) != chunk_crc(chunk.data, rows.data, rows.len)) {
         return error_set(error, RC_CORRUPT, "install state: a chunk fails its checksum");
     }
     kv_batch_clear(install->batch);

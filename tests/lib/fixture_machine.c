@@ -100,8 +100,8 @@ Kist__Reply *machine_fixture_apply_raw(struct machine_fixture *f, struct slice b
         return NULL;
     }
     result = entry.result;
-    reply = message_unpack(&f->arena, &kist__reply__descriptor,
-                           slice_of(result->reply, result->len));
+    reply =
+        message_unpack(&f->arena, &kist__reply__descriptor, slice_of(result->reply, result->len));
     state->result_free(state, entry.result);
     ASSERT(reply != NULL);
     return reply;
@@ -240,8 +240,8 @@ ProtobufCBinaryData machine_fixture_upload(struct machine_fixture *f, const char
     call.generation = f->generation;
     call.key = field_of(key);
     call.upload = &upload;
-    ASSERT(fixture_outcome(machine_fixture_apply(f, META_CREATE_UPLOAD, &call.base,
-                                                 SLICE_EMPTY)) == KIST__OUTCOME__OUTCOME_OK);
+    ASSERT(fixture_outcome(machine_fixture_apply(f, META_CREATE_UPLOAD, &call.base, SLICE_EMPTY)) ==
+           KIST__OUTCOME__OUTCOME_OK);
     return upload.upload_id;
 }
 
@@ -353,8 +353,8 @@ void *machine_fixture_first(struct machine_fixture *f, enum family family, enum 
 
 Kist__Usage *machine_fixture_usage(struct machine_fixture *f)
 {
-    Kist__Usage *usage = machine_fixture_first(f, FAMILY_ROWS, KIND_USAGE,
-                                               &kist__usage__descriptor, NULL);
+    Kist__Usage *usage =
+        machine_fixture_first(f, FAMILY_ROWS, KIND_USAGE, &kist__usage__descriptor, NULL);
     static Kist__Usage none = KIST__USAGE__INIT;
 
     return usage != NULL ? usage : &none;

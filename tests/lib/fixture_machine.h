@@ -1,6 +1,6 @@
 /*
- * One state machine of metad in the simulated world, driven entry by entry: what a raft group of one would
- * apply. Answers lie in the fixture's arena; time moves only when the test says so.
+ * One state machine of metad in the simulated world, driven entry by entry: what a raft group of
+ * one would apply. Answers lie in the fixture's arena; time moves only when the test says so.
  */
 #ifndef TESTS_LIB_FIXTURE_MACHINE_H
 #define TESTS_LIB_FIXTURE_MACHINE_H
@@ -44,7 +44,8 @@ struct slice machine_fixture_entry(struct machine_fixture *f, enum meta_command 
 /* ---- Parts of commands ---- */
 
 ProtobufCBinaryData machine_fixture_id(struct machine_fixture *f); /* new, made now */
-Kist__Piece *machine_fixture_piece(struct machine_fixture *f, uint64_t length); /* 4+2, all durable */
+Kist__Piece *machine_fixture_piece(struct machine_fixture *f,
+                                   uint64_t length); /* 4+2, all durable */
 Kist__Record *machine_fixture_record(struct machine_fixture *f, uint64_t size);
 static inline ProtobufCBinaryData field_of(const char *text)
 {
@@ -66,7 +67,8 @@ Kist__Reply *machine_fixture_part(struct machine_fixture *f, const char *key,
 /* ---- What the rows say ---- */
 
 Kist__Record *machine_fixture_current(struct machine_fixture *f, const char *key);
-struct slice machine_fixture_inline(struct machine_fixture *f, const char *key); /* data NULL: none */
+struct slice machine_fixture_inline(struct machine_fixture *f,
+                                    const char *key); /* data NULL: none */
 size_t machine_fixture_count(struct machine_fixture *f, enum family family, enum row_kind kind);
 /* First row of the kind, unpacked; NULL when there is none. `key_out` may be NULL. */
 void *machine_fixture_first(struct machine_fixture *f, enum family family, enum row_kind kind,

@@ -52,7 +52,8 @@ static void empty_object(void **state)
     assert_int_equal(machine_fixture_count(f, FAMILY_ROWS, KIND_RECLAIM), 0);
 }
 
-/* What is overwritten or deleted must come into the queue with its extents, or its space is lost. */
+/* What is overwritten or deleted must come into the queue with its extents, or its space is lost.
+ */
 static void replaced_layouts_are_queued(void **state)
 {
     struct machine_fixture *f = *state;
@@ -160,7 +161,8 @@ static void conditions_are_decided_against_the_current_record(void **state)
         if (rows[i].exists) {
             (void)machine_fixture_put_inline(f, "a", "x");
             for (size_t b = 0; b < 16; b++) {
-                (void)snprintf(etag + 2 * b, 3, "%02x", machine_fixture_current(f, "a")->etag.data[b]);
+                (void)snprintf(etag + 2 * b, 3, "%02x",
+                               machine_fixture_current(f, "a")->etag.data[b]);
             }
         }
         conditions.if_match = condition_text(rows[i].if_match, etag[0] != '\0' ? etag : "00");
@@ -174,9 +176,9 @@ static void conditions_are_decided_against_the_current_record(void **state)
         reply = machine_fixture_apply(f, META_PUT_OBJECT, &put.base, SLICE("y"));
         assert_int_equal(reply->outcome, rows[i].outcome);
         if (rows[i].exists) {
-            assert_true(slice_eq(machine_fixture_inline(f, "a"),
-                                 rows[i].outcome == KIST__OUTCOME__OUTCOME_OK ? SLICE("y")
-                                                                              : SLICE("x")));
+            assert_true(
+                slice_eq(machine_fixture_inline(f, "a"),
+                         rows[i].outcome == KIST__OUTCOME__OUTCOME_OK ? SLICE("y") : SLICE("x")));
         }
     }
 }
@@ -224,9 +226,8 @@ static void durable_shards_follow_the_policy(void **state)
         put.record->layout_id = machine_fixture_id(f);
         put.record->pieces = &piece;
         put.record->n_pieces = 1;
-        assert_int_equal(
-            machine_fixture_apply(f, META_PUT_OBJECT, &put.base, SLICE_EMPTY)->outcome,
-            rows[i].outcome);
+        assert_int_equal(machine_fixture_apply(f, META_PUT_OBJECT, &put.base, SLICE_EMPTY)->outcome,
+                         rows[i].outcome);
         repairs += rows[i].repairs;
         assert_int_equal(machine_fixture_count(f, FAMILY_ROWS, KIND_REPAIR), repairs);
     }
@@ -277,8 +278,8 @@ static void long_layouts_go_to_rows(void **state)
     assert_int_equal(record->n_pieces, LIMIT_RECORD_PIECES);
     assert_int_equal(record->piece_count, 100);
     assert_int_equal(machine_fixture_count(f, FAMILY_ROWS, KIND_LAYOUT), 2);
-    chunk = machine_fixture_first(f, FAMILY_ROWS, KIND_LAYOUT, &kist__layout_chunk__descriptor,
-                                  &key);
+    chunk =
+        machine_fixture_first(f, FAMILY_ROWS, KIND_LAYOUT, &kist__layout_chunk__descriptor, &key);
     assert_int_equal(chunk->n_pieces, 64);
     assert_int_equal(chunk->offset, 0);
 }

@@ -16,9 +16,22 @@
 static void rows_sort_as_keys(void **state)
 {
     static const struct slice keys[] = {
-        {"\x00", 1},     {"\x00\x00", 2}, {"\x00\x01", 2}, {"\x00\xff", 2}, {"\x01", 1},
-        {"a", 1},        {"a\x00", 2},    {"a\x00z", 3},   {"a\x01", 2},    {"a/b", 3},
-        {"a\xff", 2},    {"b", 1},        {"\xff", 1},     {"\xff\x00", 2}, {"\xff\xff", 2}};
+        {"\x00",     1},
+        {"\x00\x00", 2},
+        {"\x00\x01", 2},
+        {"\x00\xff", 2},
+        {"\x01",     1},
+        {"a",        1},
+        {"a\x00",    2},
+        {"a\x00z",   3},
+        {"a\x01",    2},
+        {"a/b",      3},
+        {"a\xff",    2},
+        {"b",        1},
+        {"\xff",     1},
+        {"\xff\x00", 2},
+        {"\xff\xff", 2}
+    };
     struct row_key before;
     struct row_key after;
 
@@ -40,7 +53,12 @@ static void rows_sort_as_keys(void **state)
 /* What was encoded must be found again, also with zero bytes in the key. */
 static void rows_parse_back(void **state)
 {
-    static const struct slice keys[] = {{"a", 1}, {"\x00", 1}, {"x\x00\x01y", 4}, {"\xff\x00", 2}};
+    static const struct slice keys[] = {
+        {"a",          1},
+        {"\x00",       1},
+        {"x\x00\x01y", 4},
+        {"\xff\x00",   2}
+    };
     struct arena arena;
 
     (void)state;
@@ -84,11 +102,11 @@ static void range_rows(void **state)
 static void malformed_keys_are_refused(void **state)
 {
     static const struct slice keys[] = {
-        {"", 0},
-        {"\0\0\0\0\0\0\0\1", 8},
-        {"\0\0\0\0\0\0\0\1abc", 11},          /* no terminator */
-        {"\0\0\0\0\0\0\0\1a\0\1", 11},        /* no kind */
-        {"\0\0\0\0\0\0\0\1a\0\2\x20", 12},    /* an escape that is none */
+        {"",                                 0 },
+        {"\0\0\0\0\0\0\0\1",                 8 },
+        {"\0\0\0\0\0\0\0\1abc",              11}, /* no terminator */
+        {"\0\0\0\0\0\0\0\1a\0\1",            11}, /* no kind */
+        {"\0\0\0\0\0\0\0\1a\0\2\x20",        12}, /* an escape that is none */
         {"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1", 16}, /* a range row without kind */
     };
     struct arena arena;
@@ -184,9 +202,9 @@ static void golden_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_sort_as_keys),  cmocka_unit_test(rows_parse_back),
-        cmocka_unit_test(range_rows),         cmocka_unit_test(malformed_keys_are_refused),
-        cmocka_unit_test(prefix_end),         cmocka_unit_test(golden_rows),
+        cmocka_unit_test(rows_sort_as_keys), cmocka_unit_test(rows_parse_back),
+        cmocka_unit_test(range_rows),        cmocka_unit_test(malformed_keys_are_refused),
+        cmocka_unit_test(prefix_end),        cmocka_unit_test(golden_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Five replicas under faults drawn from seeds: lost messages, partitions, power cuts, kill -9, empty
- * directories, changes of members, logs trimmed all the time.
+ * Five replicas under faults drawn from seeds: lost messages, partitions, power cuts, kill -9,
+ * empty directories, changes of members, logs trimmed all the time.
  *
  * Crashed programs leave their memory behind, so leak checks are off in this program.
  */
@@ -228,7 +228,8 @@ static uint32_t down_count(const struct raft_world *world)
     return down;
 }
 
-/* A voter that is lost for good counts against the majority until it is removed: never two of them. */
+/* A voter that is lost for good counts against the majority until it is removed: never two of them.
+ */
 static bool may_wipe(struct raft_world *world, const struct raft_world_node *node)
 {
     struct raft_world_node *leader = raft_world_leader(world);
@@ -269,8 +270,7 @@ static void crash_some(struct chaos *chaos)
     } else {
         raft_world_crash(world, at, sim_chance(world->sim, 500) ? SIM_POWER : SIM_KILL);
     }
-    chaos->restart_at[at] =
-        sim_now(world->sim) + (50 + sim_below(world->sim, 3000)) * SIM_MS;
+    chaos->restart_at[at] = sim_now(world->sim) + (50 + sim_below(world->sim, 3000)) * SIM_MS;
 }
 
 static void restart_some(struct chaos *chaos, bool all)
@@ -332,7 +332,8 @@ static void chaos_run(struct chaos *chaos)
     }
 }
 
-/* What was said never to be applied is not in the history; what was answered is (checked at once). */
+/* What was said never to be applied is not in the history; what was answered is (checked at once).
+ */
 static void answers_check(const struct chaos *chaos)
 {
     const struct raft_world *world = &chaos->world;
@@ -386,7 +387,8 @@ static void chaos_seed(uint64_t seed)
     mem_free(chaos);
 }
 
-/* Nothing answered is lost, no two replicas differ, no lease overlaps another, and all come level again. */
+/* Nothing answered is lost, no two replicas differ, no lease overlaps another, and all come level
+ * again. */
 static void chaos_keeps_every_promise(void **state)
 {
     const char *seed = getenv("RAFT_SEED"); /* replays or widens: RAFT_SEED=first RAFT_SEEDS=n */

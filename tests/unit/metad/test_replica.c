@@ -46,7 +46,8 @@ static void single_stop_flushes_and_trims(void **state)
     raft_world_deinit(&world);
 }
 
-/* A leader that is cut off says so: no lease, no answers, and in-doubt proposals are called in doubt. */
+/* A leader that is cut off says so: no lease, no answers, and in-doubt proposals are called in
+ * doubt. */
 static void cut_off_leader_admits_it(void **state)
 {
     struct raft_world world;
@@ -93,7 +94,8 @@ static void stop_hands_leadership_over(void **state)
     raft_world_deinit(&world);
 }
 
-/* An empty replica joins as a learner, is filled by a copy when the log was trimmed, and is promoted. */
+/* An empty replica joins as a learner, is filled by a copy when the log was trimmed, and is
+ * promoted. */
 static void learner_is_filled_and_promoted(void **state)
 {
     struct raft_world world;
