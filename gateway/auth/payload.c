@@ -51,6 +51,26 @@ enum s3_error payload_init(struct payload *payload, struct http_exchange *exchan
     return S3_OK;
 }
 
+void payload_init_bytes(struct payload *payload, struct arena *arena, struct slice bytes,
+                        const struct payload_options *options)
+{
+    static const struct sigv4_result unsigned_body = {.mode = PAYLOAD_UNSIGNED};
+    struct payload_state *state = arena_alloc(arena, sizeof(*state));
+
+    memset(payload, 0, sizeof(*payload));
+    payload->has_length = true;
+    payload->length = bytes.len;
+    payload->auth = &unsigned_body;
+    payload->state = state;
+    state->payload = payload;
+    state->length_max = bytes.len;
+    state->md5 = options->md5;
+    state->reported = options->also;
+    state->from_memory = true;
+    state->memory = bytes;
+    digest_set_init(&state->digests, options->also, options->md5);
+}
+
 void payload_deinit(struct payload *payload)
 {
     struct payload_state *state = payload->state;
@@ -233,6 +253,15 @@ static bool payload_ask(struct payload_state *state)
     size_t room = state->to_len - state->read->len;
 
     state->direct = !state->streaming || state->chunked.state == AWS_CHUNKED_DATA;
+    if (state->from_memory) {
+        size_t len = state->memory.len < room ? state->memory.len : room;
+
+        memcpy(state->to + state->read->len, state->memory.data, len);
+        state->memory = slice_after(state->memory, len);
+        state->raw.rc = RC_OK;
+        state->raw.len = len;
+        return true;
+    }
     if (!state->direct) {
         return http_body_read(state->payload->http, &state->raw, state->frame,
                               sizeof(state->frame));

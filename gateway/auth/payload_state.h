@@ -25,6 +25,9 @@ struct payload_state {
     size_t to_len;
     bool direct; /* `raw` reads into `to` */
     bool finished;
+    /* payload_init_bytes(): what is left of the body. */
+    bool from_memory;
+    struct slice memory;
     /* Framing read ahead. */
     size_t frame_at;
     size_t frame_len;

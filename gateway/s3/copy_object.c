@@ -49,6 +49,12 @@ static enum step_result copy_check_directive(struct copy_object *op)
     if (op->message.replace) {
         return s3_record_from_request(req, &op->record);
     }
+    if (s3_header(req, "x-amz-website-redirect-location").len > 0) {
+        (void)s3_fail(req, S3_NotImplemented,
+                      "x-amz-website-redirect-location needs x-amz-metadata-directive: REPLACE here.");
+        s3_error_detail(req, "Header", SLICE("x-amz-website-redirect-location"));
+        return STEP_FAIL;
+    }
     s3_record_identity(req, &op->record);
     return STEP_NEXT;
 }
@@ -74,8 +80,7 @@ static bool copy_is_idle(const struct copy_object *op)
     const struct s3_request *req = &op->base;
 
     return !op->message.replace && slice_eq(op->source.bucket_name, req->bucket_name) &&
-           slice_eq(op->source.key, req->key) && s3_header(req, "x-amz-storage-class").len == 0 &&
-           s3_header(req, "x-amz-website-redirect-location").len == 0;
+           slice_eq(op->source.key, req->key) && s3_header(req, "x-amz-storage-class").len == 0;
 }
 
 static enum step_result copy_check(struct task *task)

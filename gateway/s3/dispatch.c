@@ -349,6 +349,12 @@ static enum step_result dispatch_document(struct task *task)
         return STEP_NEXT;
     }
     if (!req->body_begun) {
+        const struct http_request *request = &req->http->request;
+
+        if (!request->has_length && !request->chunked &&
+            (req->op->handler->flags & NEEDS_CHECKSUM) == 0) {
+            return STEP_NEXT; /* no body: an empty document */
+        }
         if (s3_body_begin(req, false, 0, LIMIT_XML_BODY_BYTES) != STEP_NEXT) {
             return dispatch_document_fail(
                 d, req->error, req->error_text.len > 0 ? req->error_text.data : NULL);
@@ -399,6 +405,7 @@ static void dispatch_forget_state(struct dispatch *d)
     if (handler->release != NULL) {
         handler->release(&req->task);
     }
+    payload_deinit(&req->payload);
     memset((char *)req + sizeof(*req), 0, handler->state_size - sizeof(*req));
 }
 

@@ -52,7 +52,7 @@ static enum step_result put_check(struct task *task)
     if (s3_record_from_request(req, &op->record) == STEP_FAIL) {
         return STEP_FAIL;
     }
-    return s3_write_body_begin(req, LIMIT_PUT_BYTES);
+    return s3_write_body_begin(req, CHECKSUM_NONE, LIMIT_PUT_BYTES);
 }
 
 static enum step_result put_store(struct task *task)

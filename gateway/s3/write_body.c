@@ -8,19 +8,24 @@ static bool write_body_announces_checksum(const struct http_request *request)
         struct slice name = request->headers[i].name;
 
         if (checksum_by_header(name) != CHECKSUM_NONE || slice_eq(name, SLICE("x-amz-trailer")) ||
-            slice_eq(name, SLICE("x-amz-sdk-checksum-algorithm")) ||
-            slice_eq(name, SLICE("x-amz-checksum-algorithm"))) {
+            slice_eq(name, SLICE("x-amz-sdk-checksum-algorithm"))) {
             return true;
         }
     }
     return false;
 }
 
-enum step_result s3_write_body_begin(struct s3_request *req, uint64_t length_max)
+enum step_result s3_write_body_begin(struct s3_request *req, enum checksum_algorithm wanted,
+                                     uint64_t length_max)
 {
     const struct http_request *request = &req->http->request;
-    uint32_t also = write_body_announces_checksum(request) ? 0 : 1U << CHECKSUM_CRC64NVME;
+    uint32_t also = 0;
 
+    if (wanted != CHECKSUM_NONE) {
+        also = 1U << wanted;
+    } else if (!write_body_announces_checksum(request)) {
+        also = 1U << CHECKSUM_CRC64NVME;
+    }
     if (!request->has_length && !request->chunked) {
         return s3_fail(req, S3_MissingContentLength, NULL);
     }
@@ -30,20 +35,16 @@ enum step_result s3_write_body_begin(struct s3_request *req, uint64_t length_max
 size_t s3_write_body_checksums(struct s3_request *req, Kist__Checksum ***out)
 {
     const struct payload *payload = &req->payload;
-    enum checksum_algorithm algorithm = payload->algorithm;
-    const struct checksum_value *value;
+    size_t count = 0;
 
-    if (algorithm == CHECKSUM_NONE) {
-        algorithm = CHECKSUM_CRC64NVME;
+    *out = arena_alloc_raw(req->arena, CHECKSUM_ALGORITHMS * sizeof(**out));
+    for (unsigned i = CHECKSUM_CRC32; i < CHECKSUM_ALGORITHMS; i++) {
+        if (payload->checksums[i].algorithm != CHECKSUM_NONE) {
+            (*out)[count++] =
+                s3_checksum_new(req->arena, &payload->checksums[i], CHECKSUM_FULL_OBJECT);
+        }
     }
-    value = &payload->checksums[algorithm];
-    *out = NULL;
-    if (value->algorithm == CHECKSUM_NONE) {
-        return 0;
-    }
-    *out = arena_alloc_raw(req->arena, sizeof(**out));
-    (*out)[0] = s3_checksum_new(req->arena, value, CHECKSUM_FULL_OBJECT);
-    return 1;
+    return count;
 }
 
 void s3_write_body_error(struct s3_request *req, const struct write_path *write)

@@ -5,9 +5,11 @@
 #include "gateway/object/write_path.h"
 #include "gateway/s3/op.h"
 
-/* Begins the body with MD5; CRC64NVME is computed when the client announces no checksum of its own. */
-enum step_result s3_write_body_begin(struct s3_request *req, uint64_t length_max);
-/* At the end of the body: the checksum to keep (the client's algorithm, else CRC64NVME). Returns 0 or 1. */
+/* Begins the body with MD5. `wanted` is computed whatever the client sends; NONE: CRC64NVME when the client announces
+ * no checksum of its own. */
+enum step_result s3_write_body_begin(struct s3_request *req, enum checksum_algorithm wanted,
+                                     uint64_t length_max);
+/* At the end of the body: the checksums to keep, all of the full bytes. Returns how many. */
 size_t s3_write_body_checksums(struct s3_request *req, Kist__Checksum ***out);
 /* In a handler's abort: turns a refusal by write_path into the request's error. */
 void s3_write_body_error(struct s3_request *req, const struct write_path *write);
