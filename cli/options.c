@@ -8,6 +8,7 @@
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "gateway/s3/router.h"
 
 enum { CONFIG_FILE_BYTES_MAX = 65536, ROOT_SECRET_BYTES_MIN = 8, ROOT_ACCESS_BYTES_MIN = 3 };
 
@@ -130,6 +131,12 @@ static enum rc options_check(const struct serve_options *out, struct error *erro
             if (strcmp(out->data.items[i], out->data.items[j]) == 0) {
                 return error_set(error, RC_INVALID, "--data %s is named twice", out->data.items[i]);
             }
+        }
+    }
+    for (uint32_t i = 0; i < out->buckets.count; i++) {
+        if (!router_bucket_name_valid(slice_str(out->buckets.items[i]))) {
+            return error_set(error, RC_INVALID, "KIST_BUCKETS: '%s' is not a bucket name",
+                             out->buckets.items[i]);
         }
     }
     return options_check_keys(out, error);

@@ -1,0 +1,79 @@
+/* /metrics: what was counted, and what is asked for now: disks, replicas, redundancy. */
+#include <inttypes.h>
+
+#include "cli/serve.h"
+#include "common/metrics/metrics.h"
+
+static void write_replicas(const struct serve *serve, struct buffer *out)
+{
+    struct metad_status status = {0};
+
+    metad_status(serve->metad, &status);
+    metrics_write_head(out, "kist_metadata_writable", "gauge",
+                       "1: a quorum of the metadata replicas takes writes.");
+    buffer_printf(out, "kist_metadata_writable %d\n", status.writable ? 1 : 0);
+    metrics_write_head(out, "kist_metadata_replica_applied", "gauge",
+                       "Log index applied by a metadata replica.");
+    for (uint32_t i = 0; i < status.replica_count; i++) {
+        buffer_printf(out, "kist_metadata_replica_applied{directory=\"");
+        metrics_write_label_value(out, status.replicas[i].directory);
+        buffer_printf(out, "\",state=\"%s\"} %" PRIu64 "\n", status.replicas[i].state,
+                      status.replicas[i].applied);
+    }
+}
+
+static void write_disk_gauge(struct buffer *out, const char *name,
+                             const struct datad_disk_status *disk, uint64_t value)
+{
+    buffer_printf(out, "%s{disk=\"%" PRIu64 "\",path=\"", name, disk->id);
+    metrics_write_label_value(out, disk->path);
+    buffer_printf(out, "\"} %" PRIu64 "\n", value);
+}
+
+static void write_disks(const struct serve *serve, struct buffer *out)
+{
+    struct datad_disk_status disks[DATAD_DISKS_MAX];
+    uint32_t count = datad_status(serve->datad, disks, DATAD_DISKS_MAX);
+
+    metrics_write_head(out, "kist_disk_healthy", "gauge", "1: the disk takes reads and writes.");
+    for (uint32_t i = 0; i < count; i++) {
+        write_disk_gauge(out, "kist_disk_healthy", &disks[i], disks[i].healthy ? 1 : 0);
+    }
+    metrics_write_head(out, "kist_disk_free_bytes", "gauge", "Free space of the file system.");
+    for (uint32_t i = 0; i < count; i++) {
+        write_disk_gauge(out, "kist_disk_free_bytes", &disks[i], disks[i].free_bytes);
+    }
+    metrics_write_head(out, "kist_disk_size_bytes", "gauge", "Size of the file system.");
+    for (uint32_t i = 0; i < count; i++) {
+        write_disk_gauge(out, "kist_disk_size_bytes", &disks[i], disks[i].total_bytes);
+    }
+    metrics_write_head(out, "kist_disk_live_bytes", "gauge", "Bytes of shards that exist.");
+    for (uint32_t i = 0; i < count; i++) {
+        write_disk_gauge(out, "kist_disk_live_bytes", &disks[i], disks[i].live_bytes);
+    }
+    metrics_write_head(out, "kist_disk_dead_bytes", "gauge",
+                       "Bytes deleted and not yet compacted away.");
+    for (uint32_t i = 0; i < count; i++) {
+        write_disk_gauge(out, "kist_disk_dead_bytes", &disks[i], disks[i].dead_bytes);
+    }
+    metrics_write_head(out, "kist_disk_bad_blocks_total", "counter",
+                       "Checksum failures seen since start.");
+    for (uint32_t i = 0; i < count; i++) {
+        write_disk_gauge(out, "kist_disk_bad_blocks_total", &disks[i], disks[i].bad_blocks);
+    }
+}
+
+void admin_write_metrics(const struct serve *serve, struct buffer *out)
+{
+    metrics_write_head(out, "kist_build_info", "gauge", "1, with the version.");
+    buffer_printf(out, "kist_build_info{version=\"%s\"} 1\n", KIST_VERSION);
+    metrics_write_head(out, "kist_losses_tolerated", "gauge",
+                       "How many of a kind may be lost, whichever, without losing data.");
+    buffer_printf(out, "kist_losses_tolerated{of=\"block_device\"} %u\n",
+                  serve_losses_devices(serve));
+    buffer_printf(out, "kist_losses_tolerated{of=\"directory\"} %u\n",
+                  serve_losses_directories(serve));
+    write_replicas(serve, out);
+    write_disks(serve, out);
+    metrics_write(out);
+}
