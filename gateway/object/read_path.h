@@ -1,13 +1,13 @@
 /*
- * Pieces to the client (DESIGN 5.4): the shards of the asked range only, verified, a missing or slow one
- * replaced by parity; two stripes ahead of a client that reads, none of one that does not.
+ * Pieces to the client (DESIGN 5.4): the shards of the asked range only, verified, a missing or
+ * slow one replaced by parity; two stripes ahead of a client that reads, none of one that does not.
  */
 #ifndef GATEWAY_OBJECT_READ_PATH_H
 #define GATEWAY_OBJECT_READ_PATH_H
 
+#include "common/task/task.h"
 #include "gateway/gateway.h"
 #include "gateway/http/http.h"
-#include "common/task/task.h"
 
 struct read_path {
     /* In. */
@@ -29,8 +29,8 @@ struct read_path {
     void *state;
 };
 
-/* STEP_WAIT, then task_resume(parent): RC_OK when the last byte was handed over; the handler then ends the
- * reply. RC_CORRUPT, RC_IO, RC_NOT_FOUND, RC_BUSY, RC_CLOSED. */
+/* STEP_WAIT, then task_resume(parent): RC_OK when the last byte was handed over; the handler then
+ * ends the reply. RC_CORRUPT, RC_IO, RC_NOT_FOUND, RC_BUSY, RC_CLOSED. */
 enum step_result read_path_start(struct read_path *path, struct task *parent);
 
 #endif

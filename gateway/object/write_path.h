@@ -3,9 +3,10 @@
  *
  *     payload -> stripe buffer -> encode -> k+m datads at once -> all durable -> pieces
  *
- * At most inline_bytes_max: kept in memory for the metadata command. At most replica_bytes_max: full copies.
- * Larger: striped, in extents of at most extent_bytes_max. A sub-task of the operation; memory is admitted
- * before it is taken. Nothing becomes visible here: the operation commits the pieces, or discards.
+ * At most inline_bytes_max: kept in memory for the metadata command. At most replica_bytes_max:
+ * full copies. Larger: striped, in extents of at most extent_bytes_max. A sub-task of the
+ * operation; memory is admitted before it is taken. Nothing becomes visible here: the operation
+ * commits the pieces, or discards.
  */
 #ifndef GATEWAY_OBJECT_WRITE_PATH_H
 #define GATEWAY_OBJECT_WRITE_PATH_H
@@ -37,10 +38,11 @@ struct write_path {
     void *state;
 };
 
-/* STEP_WAIT, then task_resume(parent): RC_OK; RC_INVALID (see `error`); RC_BUSY, RC_FULL, RC_IO, RC_CLOSED. */
+/* STEP_WAIT, then task_resume(parent): RC_OK; RC_INVALID (see `error`); RC_BUSY, RC_FULL, RC_IO,
+ * RC_CLOSED. */
 enum step_result write_path_start(struct write_path *path, struct task *parent);
-/* What was written will not be committed: its shards are deleted in the background. Harmless when nothing
- * was. Not after a commit whose outcome is unknown. */
+/* What was written will not be committed: its shards are deleted in the background. Harmless when
+ * nothing was. Not after a commit whose outcome is unknown. */
 void write_path_discard(struct write_path *path);
 
 #endif

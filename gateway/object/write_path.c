@@ -1,0 +1,556 @@
+/*
+ * Two things go on side by side, write_pump() starts whatever can start:
+ *
+ *     fill:  payload_read() into the free stripe buffer
+ *     send:  first stripe known to be the whole body -> inline, or one put per shard
+ *            otherwise begin -> (encode, append) per stripe -> seal per extent
+ *
+ * Encoding runs on the loop: 256 KiB at 2+2 are 20 us, a twentieth of the MD5 that every body
+ * needs. After a failure nothing new starts; what is under way ends, open shards are aborted, then
+ * the parent is told. Sealed shards of a failed write are deleted by write_path_discard().
+ */
+#include "gateway/object/write_path.h"
+
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/limits.h"
+#include "common/base/mem.h"
+#include "common/ec/ec.h"
+#include "common/ec/stripe.h"
+#include "gateway/object/extent_writer.h"
+#include "gateway/object/memory.h"
+#include "gateway/object/shard_discard.h"
+#include "gateway/object/write_plan.h"
+
+struct write_buffer {
+    char *data;
+    size_t len;
+    bool filled;
+};
+
+struct write_state {
+    struct write_path *path;
+    struct write_plan plan;
+    struct memory_wait wait;
+    uint64_t admitted_bytes;
+    struct write_buffer buffers[WRITE_BUFFERS_MAX];
+    char *parity;
+    size_t parity_size;
+    uint32_t fill; /* the buffer that is or will be filled */
+    uint32_t send; /* the buffer that is or will be sent */
+    uint64_t sent_bytes;
+    struct payload_read read;
+    bool reading;
+    bool ended; /* the payload gave its last byte, and all is well with it */
+    /* The extent under way. */
+    struct extent_writer extent;
+    struct extent_shard *shards;
+    uint32_t shard_capacity;
+    bool open;    /* begun, not sealed */
+    bool calling; /* a call to its shards is under way */
+    uint64_t extent_len;
+    /* Sealed so far. */
+    Kist__Piece **pieces;
+    size_t piece_count;
+    size_t piece_capacity;
+    enum rc failed;
+    const char *failed_text;
+    /* The outcome, when known before write_path_start() returns. */
+    bool starting;
+    bool finished;
+};
+
+static void write_pump(struct write_state *state);
+
+/* ---- The end ---- */
+
+static void write_release(struct write_state *state)
+{
+    for (uint32_t i = 0; i < WRITE_BUFFERS_MAX; i++) {
+        mem_free(state->buffers[i].data);
+        state->buffers[i].data = NULL;
+    }
+    mem_free(state->parity);
+    state->parity = NULL;
+    if (state->admitted_bytes > 0) {
+        stream_memory_give(state->path->gateway, state->admitted_bytes);
+        state->admitted_bytes = 0;
+    }
+}
+
+/* The last thing that happens: the request may be gone when it returns. */
+static void write_finish(struct write_state *state)
+{
+    struct write_path *path = state->path;
+
+    ASSERT(!state->reading && !state->calling);
+    write_release(state);
+    state->finished = true;
+    if (path->size == 0) {
+        path->is_inline = true; /* an empty body has no pieces, however it came */
+    }
+    if (state->failed == RC_OK && !path->is_inline) {
+        path->pieces = state->pieces;
+        path->piece_count = state->piece_count;
+    }
+    if (state->starting) {
+        return;
+    }
+    if (state->failed != RC_OK) {
+        (void)error_set(&path->parent->error, state->failed, "write: %s", state->failed_text);
+    }
+    task_resume(path->parent, state->failed);
+}
+
+static void write_fail(struct write_state *state, enum rc rc, const char *text)
+{
+    if (state->failed == RC_OK) {
+        state->failed = rc;
+        state->failed_text = text;
+    }
+}
+
+/* ---- Pieces ---- */
+
+static Kist__Piece *write_piece(struct write_state *state)
+{
+    struct arena *arena = state->path->arena;
+    Kist__Piece *piece = arena_alloc_raw(arena, sizeof(*piece));
+    Kist__Extent *extent = arena_alloc_raw(arena, sizeof(*extent));
+    uint8_t *id = arena_alloc_raw(arena, EXTENT_ID_BYTES);
+
+    kist__piece__init(piece);
+    kist__extent__init(extent);
+    memcpy(id, state->extent.id.bytes, EXTENT_ID_BYTES);
+    extent->id = (ProtobufCBinaryData){.data = id, .len = EXTENT_ID_BYTES};
+    extent->pg = state->extent.group->id;
+    extent->pg_epoch = state->extent.group->epoch;
+    extent->kind = state->extent.kind;
+    extent->data_shards = state->extent.kind == EXTENT_KIND_REPLICA ? 1 : state->plan.k;
+    extent->parity_shards = state->plan.m;
+    extent->stripe_unit = state->extent.kind == EXTENT_KIND_REPLICA ? 0 : state->plan.unit;
+    extent->length = state->extent_len;
+    extent->durable = state->extent.durable;
+    piece->length = state->extent_len;
+    piece->extent = extent;
+    return piece;
+}
+
+static void write_add_piece(struct write_state *state)
+{
+    if (state->piece_count == state->piece_capacity) {
+        size_t capacity = state->piece_capacity == 0 ? 4 : 2 * state->piece_capacity;
+        Kist__Piece **grown = arena_alloc_raw(state->path->arena, capacity * sizeof(*grown));
+
+        if (state->piece_count > 0) {
+            memcpy(grown, state->pieces, state->piece_count * sizeof(*grown));
+        }
+        state->pieces = grown;
+        state->piece_capacity = capacity;
+    }
+    state->pieces[state->piece_count++] = write_piece(state);
+}
+
+/* ---- Sending ---- */
+
+static void write_sent(struct write_state *state)
+{
+    struct write_buffer *buffer = &state->buffers[state->send];
+
+    buffer->filled = false;
+    buffer->len = 0;
+    state->send = (state->send + 1) % state->plan.buffers;
+}
+
+static void write_extent_done(struct extent_writer *extent)
+{
+    struct write_state *state = CONTAINER_OF(extent, struct write_state, extent);
+
+    state->calling = false;
+    if (extent->rc != RC_OK) {
+        write_fail(state, extent->rc, "too few disks took their shards");
+    }
+    switch (extent->step) {
+    case EXTENT_APPEND:
+        write_sent(state);
+        break;
+    case EXTENT_SEAL:
+        state->open = false;
+        if (extent->durable != 0) {
+            write_add_piece(state);
+        }
+        state->extent_len = 0;
+        break;
+    case EXTENT_NEW:
+    case EXTENT_BEGIN:
+    case EXTENT_ABORT:
+        break;
+    }
+    write_pump(state);
+}
+
+/* A group of another shape may need more room for parity. */
+static bool write_parity_room(struct write_state *state)
+{
+    size_t more = state->plan.parity_bytes - state->parity_size;
+
+    if (more == 0) {
+        return true;
+    }
+    if (!stream_memory_try(state->path->gateway, more)) {
+        return false;
+    }
+    state->admitted_bytes += more;
+    mem_free(state->parity);
+    state->parity_size = state->plan.parity_bytes;
+    state->parity = mem_alloc_pages(state->parity_size);
+    return true;
+}
+
+/* A new id, a group that is healthy now, writers for its shards. Nothing is asked yet. */
+static bool write_extent_prepare(struct write_state *state, enum extent_kind kind)
+{
+    struct write_path *path = state->path;
+    struct gateway *gateway = path->gateway;
+    struct extent_id id = gateway_new_id(gateway);
+    const Kist__PlacementGroup *group =
+        extent_choose_group(path->view, gateway->data, gateway->env->random(gateway->env));
+
+    if (group == NULL || !write_plan_adapt(&state->plan, group) || !write_parity_room(state)) {
+        write_fail(state, RC_BUSY, "no placement group has all its disks");
+        return false;
+    }
+    state->extent = (struct extent_writer){.done = write_extent_done,
+                                           .data = gateway->data,
+                                           .group = group,
+                                           .kind = kind,
+                                           .id = id,
+                                           .layout = path->layout,
+                                           .home_bucket = path->bucket_id,
+                                           .home_key = path->key};
+    state->extent_len = 0;
+    uint32_t count = extent_writer_shards(&state->extent);
+    if (count > state->shard_capacity) {
+        state->shards = arena_alloc_raw(path->arena, count * sizeof(*state->shards));
+        state->shard_capacity = count;
+    }
+    uint64_t bytes = state->plan.extent_bytes;
+    if (path->payload->has_length && path->payload->length - state->sent_bytes < bytes) {
+        bytes = path->payload->length - state->sent_bytes;
+    }
+    if (kind == EXTENT_KIND_STRIPED) {
+        struct stripe_geometry geometry = {
+            .k = state->plan.k, .unit = state->plan.unit, .length = bytes};
+
+        bytes = stripe_shard_length(&geometry);
+    }
+    extent_writer_init(&state->extent, state->shards, bytes);
+    return true;
+}
+
+/* Cuts the filled stripe into units, zeros behind its last byte, parity behind them. */
+static void write_encode(struct write_state *state, struct slice units[LIMIT_SHARDS])
+{
+    const struct write_plan *plan = &state->plan;
+    struct write_buffer *buffer = &state->buffers[state->send];
+    struct stripe_geometry geometry = {
+        .k = plan->k, .unit = plan->unit, .length = state->extent_len + buffer->len};
+    size_t unit = stripe_of(&geometry, state->extent_len).unit;
+    uint8_t *data[LIMIT_DATA_SHARDS];
+    uint8_t *parity[LIMIT_PARITY_SHARDS + 1];
+
+    ASSERT(unit * plan->k <= plan->stripe_bytes && unit * plan->m <= state->parity_size);
+    ASSERT(buffer->len <= unit * plan->k);
+    memset(buffer->data + buffer->len, 0, unit * plan->k - buffer->len);
+    for (uint32_t i = 0; i < plan->k; i++) {
+        data[i] = (uint8_t *)buffer->data + i * unit;
+        units[i] = slice_of(data[i], unit);
+    }
+    for (uint32_t i = 0; i < plan->m; i++) {
+        parity[i] = (uint8_t *)state->parity + i * unit;
+        units[plan->k + i] = slice_of(parity[i], unit);
+    }
+    ec_encode(ec_get(plan->k, plan->m), unit, data, parity);
+}
+
+/* The whole body lies in the first buffer: no need to begin and seal apart. */
+static bool write_send_whole(struct write_state *state)
+{
+    struct write_path *path = state->path;
+    struct write_buffer *buffer = &state->buffers[state->send];
+    bool replica = buffer->len <= state->plan.replica_max;
+    struct slice units[LIMIT_SHARDS];
+
+    if (path->allow_inline && buffer->len <= state->plan.inline_max) {
+        path->is_inline = true;
+        path->body = arena_copy(path->arena, slice_of(buffer->data, buffer->len));
+        write_sent(state);
+        return true;
+    }
+    if (!write_extent_prepare(state, replica ? EXTENT_KIND_REPLICA : EXTENT_KIND_STRIPED)) {
+        return true;
+    }
+    if (replica) {
+        for (uint32_t i = 0; i < LIMIT_SHARDS; i++) {
+            units[i] = slice_of(buffer->data, buffer->len);
+        }
+    } else {
+        write_encode(state, units);
+    }
+    state->extent_len = buffer->len;
+    state->sent_bytes = buffer->len;
+    state->calling = true;
+    extent_writer_put(&state->extent, units);
+    write_sent(state); /* the bytes stay until the call is done: nothing more is read */
+    return true;
+}
+
+static void write_send_stripe(struct write_state *state)
+{
+    struct write_buffer *buffer = &state->buffers[state->send];
+    struct slice units[LIMIT_SHARDS];
+
+    write_encode(state, units);
+    state->extent_len += buffer->len;
+    state->sent_bytes += buffer->len;
+    state->calling = true;
+    extent_writer_append(&state->extent, units);
+}
+
+/* True when it changed something. */
+static bool write_send(struct write_state *state)
+{
+    const struct write_buffer *buffer = &state->buffers[state->send];
+    bool all_sent = state->ended && !buffer->filled;
+
+    if (state->calling || state->failed != RC_OK) {
+        return false;
+    }
+    if (state->open && (all_sent || state->extent_len == state->plan.extent_bytes)) {
+        state->calling = true;
+        extent_writer_seal(&state->extent);
+        return true;
+    }
+    if (!buffer->filled) {
+        return false;
+    }
+    if (state->ended && !state->open && state->sent_bytes == 0 &&
+        buffer->len == state->path->size) {
+        return write_send_whole(state);
+    }
+    if (state->open) {
+        write_send_stripe(state);
+    } else if (write_extent_prepare(state, EXTENT_KIND_STRIPED)) {
+        state->open = true;
+        state->calling = true;
+        extent_writer_begin(&state->extent);
+    }
+    return true;
+}
+
+/* ---- Filling ---- */
+
+static void write_took(struct write_state *state)
+{
+    struct write_path *path = state->path;
+    struct write_buffer *buffer = &state->buffers[state->fill];
+
+    state->reading = false;
+    path->size += state->read.len;
+    buffer->len = state->read.len;
+    if (buffer->len > 0) {
+        buffer->filled = true;
+        state->fill = (state->fill + 1) % state->plan.buffers;
+    }
+    if (!state->read.end) {
+        return;
+    }
+    if (path->payload->error == S3_OK) {
+        state->ended = true;
+    } else {
+        path->error = path->payload->error;
+        path->error_text = path->payload->error_text;
+        write_fail(state, RC_INVALID, s3_error_code(path->error));
+    }
+}
+
+static void write_read_done(struct payload_read *read)
+{
+    struct write_state *state = CONTAINER_OF(read, struct write_state, read);
+
+    write_took(state);
+    write_pump(state);
+}
+
+/* True when it changed something. */
+static bool write_fill(struct write_state *state)
+{
+    struct write_buffer *buffer = &state->buffers[state->fill];
+
+    if (state->reading || state->ended || buffer->filled || state->failed != RC_OK) {
+        return false;
+    }
+    state->reading = true;
+    if (!payload_read(state->path->payload, &state->read, buffer->data, state->plan.stripe_bytes)) {
+        return false;
+    }
+    write_took(state);
+    return true;
+}
+
+static void write_pump(struct write_state *state)
+{
+    bool moved = true;
+
+    while (moved) {
+        moved = write_fill(state);
+        moved = write_send(state) || moved;
+    }
+    if (state->reading || state->calling) {
+        return;
+    }
+    if (state->failed != RC_OK && state->open) {
+        state->open = false;
+        if (extent_writer_abort(&state->extent)) {
+            state->calling = true;
+            return;
+        }
+    }
+    write_finish(state);
+}
+
+/* ---- The beginning ---- */
+
+static void write_begin(struct write_state *state)
+{
+    for (uint32_t i = 0; i < state->plan.buffers; i++) {
+        state->buffers[i].data = mem_alloc_pages(state->plan.stripe_bytes);
+    }
+    if (state->plan.parity_bytes > 0) {
+        state->parity = mem_alloc_pages(state->plan.parity_bytes);
+        state->parity_size = state->plan.parity_bytes;
+    }
+    write_pump(state);
+}
+
+static void write_admitted(struct memory_wait *wait)
+{
+    struct write_state *state = CONTAINER_OF(wait, struct write_state, wait);
+
+    if (wait->rc != RC_OK) {
+        state->admitted_bytes = 0;
+        write_fail(state, wait->rc, "no memory for another body");
+        write_finish(state);
+        return;
+    }
+    write_begin(state);
+}
+
+/* Two stripe buffers when there is room, one when memory is scarce, a place in line when there is
+ * none. */
+static void write_admit(struct write_state *state)
+{
+    struct gateway *gateway = state->path->gateway;
+    enum rc rc = RC_OK;
+
+    state->admitted_bytes = write_plan_memory(&state->plan);
+    if (!stream_memory_try(gateway, state->admitted_bytes)) {
+        state->plan.buffers = 1;
+        state->admitted_bytes = write_plan_memory(&state->plan);
+        rc = stream_memory_take(gateway, &state->wait, state->admitted_bytes);
+    }
+    if (rc == RC_OK) {
+        write_begin(state);
+    } else if (rc != RC_AGAIN) {
+        state->admitted_bytes = 0;
+        write_fail(state, rc, "no memory for another body");
+        write_finish(state);
+    }
+}
+
+/* A body that is known to be small: straight into the arena. Nothing is admitted: it is as small as
+ * its head. */
+static void write_inline(struct write_state *state, uint64_t length)
+{
+    struct write_path *path = state->path;
+    char *body = arena_alloc_raw(path->arena, length > 0 ? (size_t)length : 1);
+
+    path->is_inline = true;
+    path->body = slice_of(body, (size_t)length);
+    state->plan =
+        (struct write_plan){.buffers = 1, .stripe_bytes = length > 0 ? (size_t)length : 1};
+    state->reading = true;
+    if (payload_read(path->payload, &state->read, body, state->plan.stripe_bytes)) {
+        write_took(state);
+        write_finish(state);
+    }
+}
+
+static void write_inline_done(struct payload_read *read)
+{
+    struct write_state *state = CONTAINER_OF(read, struct write_state, read);
+
+    write_took(state);
+    write_finish(state);
+}
+
+static void write_choose(struct write_state *state)
+{
+    struct write_path *path = state->path;
+    struct gateway *gateway = path->gateway;
+    const struct payload *payload = path->payload;
+    const Kist__PlacementGroup *group;
+
+    if (payload->has_length &&
+        (payload->length == 0 ||
+         (path->allow_inline && payload->length <= gateway->config->inline_bytes_max))) {
+        state->read.done = write_inline_done;
+        write_inline(state, payload->length);
+        return;
+    }
+    group = extent_choose_group(path->view, gateway->data, gateway->env->random(gateway->env));
+    if (group == NULL) {
+        write_fail(state, RC_BUSY, "no placement group has all its disks");
+        write_finish(state);
+        return;
+    }
+    write_plan_make(&state->plan, gateway->config, group, payload->has_length, payload->length);
+    write_admit(state);
+}
+
+enum step_result write_path_start(struct write_path *path, struct task *parent)
+{
+    struct write_state *state = arena_alloc(path->arena, sizeof(*state));
+
+    ASSERT(path->payload != NULL && path->view != NULL);
+    path->parent = parent;
+    path->state = state;
+    path->size = 0;
+    path->is_inline = false;
+    path->error = S3_OK;
+    state->path = path;
+    state->read.done = write_read_done;
+    state->wait.done = write_admitted;
+    state->starting = true;
+    write_choose(state);
+    state->starting = false;
+    if (!state->finished) {
+        return STEP_WAIT;
+    }
+    if (state->failed != RC_OK) {
+        return task_fail(parent, state->failed, "write: %s", state->failed_text);
+    }
+    return STEP_NEXT;
+}
+
+void write_path_discard(struct write_path *path)
+{
+    struct write_state *state = path->state;
+
+    if (state == NULL) {
+        return;
+    }
+    shard_discard(path->gateway->data, path->view, state->pieces, state->piece_count);
+    state->piece_count = 0;
+}
