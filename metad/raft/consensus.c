@@ -412,6 +412,61 @@ static enum rc receive_fill(struct consensus *core, const struct consensus_messa
     return RC_OK;
 }
 
+/*
+ * Two refusals of the library are taken back, because they can leave a group without a leader for ever:
+ * a learner votes, too, as it may have been promoted by an entry that it has not got (who counts is decided
+ * by the candidate's configuration); and a follower's memory of a leader ends with the election timeout
+ * that the driver has checked, also when it is a learner, whose own timer never clears it.
+ */
+static struct raft_server *vote_prepare(struct consensus *core)
+{
+    if (core->raft.state == RAFT_FOLLOWER) {
+        core->raft.follower_state.current_leader.id = 0;
+    }
+    for (unsigned i = 0; i < core->raft.configuration.n; i++) {
+        struct raft_server *server = &core->raft.configuration.servers[i];
+
+        if (server->id == core->raft.id && server->role != RAFT_VOTER) {
+            return server;
+        }
+    }
+    return NULL;
+}
+
+/* A refused pre-vote says the term that is in the way, or a candidate with the better log but a lower term would
+ * be refused for ever: the library answers with the term it was asked for. */
+static void vote_refusals(struct consensus *core, const struct consensus_update *update)
+{
+    for (uint32_t i = 0; i < update->message_count; i++) {
+        struct consensus_message *message = &core->messages[i];
+
+        if (message->kind == MESSAGE_VOTE_RESULT && message->vote_result.pre_vote &&
+            !message->vote_result.granted && message->term < core->raft.current_term) {
+            message->term = core->raft.current_term;
+        }
+    }
+}
+
+static enum rc receive_vote(struct consensus *core, uint64_t now_ms, struct raft_event *event,
+                            struct consensus_update *update, struct error *error)
+{
+    struct raft_server *self = vote_prepare(core);
+    const int role = self != NULL ? self->role : RAFT_VOTER;
+    enum rc rc = RC_OK;
+
+    if (self != NULL) {
+        self->role = RAFT_VOTER;
+    }
+    rc = core_step(core, now_ms, event, update, error);
+    if (self != NULL) {
+        self->role = role;
+    }
+    if (rc == RC_OK) {
+        vote_refusals(core, update);
+    }
+    return rc;
+}
+
 enum rc consensus_receive(struct consensus *core, uint64_t now_ms,
                           const struct consensus_message *message, struct consensus_update *update,
                           struct error *error)
@@ -431,6 +486,9 @@ enum rc consensus_receive(struct consensus *core, uint64_t now_ms,
     to.server_id = message->peer;
     to.server_address = address;
     event.receive.message = &to;
+    if (message->kind == MESSAGE_VOTE) {
+        return receive_vote(core, now_ms, &event, update, error);
+    }
     return core_step(core, now_ms, &event, update, error);
 }
 

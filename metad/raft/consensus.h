@@ -116,7 +116,8 @@ struct consensus_start {
 enum rc consensus_start(struct consensus *core, uint64_t now_ms, const struct consensus_start *start,
                         struct consensus_update *update, struct error *error);
 
-/* A configuration among the entries of an APPEND must be the first: see consensus_fragment(). */
+/* A configuration among the entries of an APPEND must be the first: see consensus_fragment(). A VOTE is given
+ * in only when no leader was heard for an election timeout, or with `disrupt`. */
 enum rc consensus_receive(struct consensus *core, uint64_t now_ms,
                           const struct consensus_message *message, struct consensus_update *update,
                           struct error *error);

@@ -76,6 +76,7 @@ static void write_done(struct log_write *write)
 {
     struct driver_write *w = CONTAINER_OF(write, struct driver_write, write);
     struct replica *r = w->replica;
+    bool then = false; /* what was to follow did */
 
     ASSERT(r->writes > 0);
     r->writes--;
@@ -91,6 +92,7 @@ static void write_done(struct log_write *write)
             write_persisted(r, w);
         }
         if (w->then != NULL && !r->stopped) {
+            then = true;
             w->then(r);
         }
     } else if (!r->stopped) {
@@ -98,6 +100,9 @@ static void write_done(struct log_write *write)
 
         error_set(&error, write->rc, "the replicated log cannot be written");
         driver_fail(r, &error);
+    }
+    if (w->then != NULL && r->stopped && r->receiving != NULL && !then) {
+        snapshot_receive_unwritten(r);
     }
     write_release(w);
     driver_settle(r);

@@ -324,7 +324,7 @@ static bool close_flush(struct replica *r)
     if (r->stopped) {
         return true;
     }
-    if (r->apply.running || r->flush.running) {
+    if (r->apply.running || r->flush.running || r->installing) {
         return false;
     }
     if (!r->final_flush) {

@@ -255,6 +255,7 @@ uint64_t snapshot_send_hold(const struct replica *r); /* entries above are neede
 void snapshot_receive_begin(struct replica *r, const struct frame *frame);
 void snapshot_receive_chunk(struct replica *r, const struct frame *frame);
 void snapshot_receive_accepted(struct replica *r); /* the core wants it */
+void snapshot_receive_unwritten(struct replica *r); /* stopped while a row of it was written */
 void snapshot_receive_abort(struct replica *r);
 bool snapshot_receive_idle(const struct replica *r);
 

@@ -289,6 +289,15 @@ void snapshot_receive_accepted(struct replica *r)
     driver_write_snapshot(r, LOG_WRITE_INSTALLING, row, 0, installing_durable);
 }
 
+void snapshot_receive_unwritten(struct replica *r)
+{
+    struct snapshot_receive *s = r->receiving;
+
+    ASSERT(r->stopped && s != NULL && s->finishing);
+    s->working = false;
+    receive_free(s);
+}
+
 void snapshot_receive_abort(struct replica *r)
 {
     if (r->receiving != NULL && !r->receiving->finishing) {

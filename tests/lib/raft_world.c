@@ -1,6 +1,7 @@
 /* See raft_world.h. */
 #include "tests/lib/raft_world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -384,9 +385,37 @@ void raft_world_run_ms(struct raft_world *world, uint64_t ms)
     sim_run_for(world->sim, ms * SIM_MS);
 }
 
+static void world_print(struct raft_world *world)
+{
+    for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
+        const struct raft_world_node *node = &world->nodes[i];
+        struct replica_peer members[RAFT_WORLD_NODES * 2];
+        uint32_t count = 0;
+
+        if (!node->up) {
+            continue;
+        }
+        (void)fprintf(stderr, "replica %lu: state %d term %lu last %lu commit %lu applied %lu members",
+                      (unsigned long)node->id, (int)replica_state(node->replica),
+                      (unsigned long)replica_term(node->replica),
+                      (unsigned long)replica_last_index(node->replica),
+                      (unsigned long)replica_commit(node->replica),
+                      (unsigned long)replica_applied(node->replica));
+        count = replica_members(node->replica, members, RAFT_WORLD_NODES * 2);
+        for (uint32_t k = 0; k < count; k++) {
+            (void)fprintf(stderr, " %lu%s", (unsigned long)members[k].replica_id,
+                          members[k].voter ? "" : "-");
+        }
+        (void)fprintf(stderr, " error=\"%s\"\n", replica_error(node->replica)->text);
+    }
+}
+
 struct raft_world_node *raft_world_wait_leader(struct raft_world *world)
 {
     for (uint32_t ms = 0; raft_world_leader(world) == NULL; ms++) {
+        if (ms == WAIT_MS) {
+            world_print(world);
+        }
         ASSERT(ms < WAIT_MS);
         raft_world_run_ms(world, 1);
     }
