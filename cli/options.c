@@ -115,6 +115,9 @@ static enum rc options_check_keys(const struct serve_options *out, struct error 
 
 static enum rc options_check(const struct serve_options *out, struct error *error)
 {
+    if (out->listen == NULL || out->admin_listen == NULL) {
+        return error_set(error, RC_INVALID, "--listen and --admin-listen want an address");
+    }
     if (out->data.count == 0) {
         return error_set(error, RC_INVALID, "no data directory; name one: kist serve --data DIR");
     }
@@ -122,7 +125,7 @@ static enum rc options_check(const struct serve_options *out, struct error *erro
         return error_set(error, RC_INVALID,
                          "--tls-cert and --tls-key belong together: set both or neither");
     }
-    if (out->region[0] == '\0' || strpbrk(out->region, "/, ") != NULL) {
+    if (out->region == NULL || strpbrk(out->region, "/, ") != NULL) {
         return error_set(error, RC_INVALID,
                          "--region: want a name without blanks, commas and slashes");
     }

@@ -171,7 +171,7 @@ static enum rc option_set(const struct config_option *option, void *into, struct
         char **place = field;
 
         mem_free(*place);
-        *place = mem_copy(text.data, text.len);
+        *place = text.len > 0 ? mem_copy(text.data, text.len) : NULL; /* empty is not given */
         return RC_OK;
     }
     case CONFIG_LIST:

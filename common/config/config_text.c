@@ -63,7 +63,8 @@ void config_write_sample(const struct config_table *table, struct buffer *out)
         if (option->type == CONFIG_CHOICE) {
             buffer_printf(out, "; one of %s\n", option->unit);
         }
-        buffer_printf(out, ";%s = %s\n", option->name, option->default_text);
+        buffer_printf(out, ";%s =%s%s\n", option->name, option->default_text[0] != '\0' ? " " : "",
+                      option->default_text);
     }
 }
 
