@@ -143,7 +143,8 @@ static enum rc decode_command(struct machine *machine, const struct entry *entry
 static void publish(struct machine *machine, const struct apply *apply, uint64_t index)
 {
     if (apply->bucket_changed != 0) {
-        bucket_table_set(machine->buckets, apply->bucket_changed, apply->bucket_generation);
+        bucket_table_set(atomic_load(&machine->store)->buckets, apply->bucket_changed,
+                         apply->bucket_generation);
     }
     atomic_store_explicit(&machine->last_stamp, apply->stamp, memory_order_release);
     if (apply->root_changed) {
@@ -159,7 +160,7 @@ static enum rc apply_entry(struct machine *machine, struct apply_entry *entry, b
     struct apply apply = {.kv = store->kv,
                           .batch = machine->batch,
                           .arena = &machine->arena,
-                          .buckets = machine->buckets,
+                          .buckets = store->buckets,
                           .range_id = RANGE_FIRST};
     const struct command *command = NULL;
     ProtobufCMessage *message = NULL;
@@ -306,8 +307,9 @@ static enum rc load_stamp(struct machine *machine, struct kv *kv, struct error *
     return RC_OK;
 }
 
-static enum rc load_buckets(struct machine *machine, struct kv *kv, struct error *error)
+static enum rc load_buckets(struct machine *machine, struct store *store, struct error *error)
 {
+    struct kv *kv = store->kv;
     struct row_key lower;
     struct row_key upper;
     struct kv_iter_options options = {.family = FAMILY_ROWS};
@@ -319,7 +321,6 @@ static enum rc load_buckets(struct machine *machine, struct kv *kv, struct error
     (void)row_key_after_prefix(&upper);
     options.lower = row_key_slice(&lower);
     options.upper = row_key_slice(&upper);
-    bucket_table_clear(machine->buckets);
     iter = kv->ops->iter_open(kv, &options);
     kv->ops->iter_seek(iter, options.lower);
     while (rc == RC_OK && kv->ops->iter_valid(iter)) {
@@ -329,7 +330,7 @@ static enum rc load_buckets(struct machine *machine, struct kv *kv, struct error
         if (bucket == NULL || bucket->id == 0 || bucket->generation == 0) {
             rc = error_set(error, RC_CORRUPT, "a bucket row does not decode");
         } else {
-            bucket_table_set(machine->buckets, bucket->id, bucket->generation);
+            bucket_table_set(store->buckets, bucket->id, bucket->generation);
         }
         arena_reset(&machine->arena);
         kv->ops->iter_next(iter);
@@ -349,7 +350,7 @@ enum rc machine_load(struct machine *machine, struct store *store, struct error 
         rc = load_stamp(machine, store->kv, error);
     }
     if (rc == RC_OK) {
-        rc = load_buckets(machine, store->kv, error);
+        rc = load_buckets(machine, store, error);
     }
     arena_reset(&machine->arena);
     return rc == RC_OK ? RC_OK : error_prefix(error, "load state");
@@ -377,7 +378,7 @@ static enum rc open_current(struct machine *machine, struct store **store, struc
     if (rc != RC_OK && rc != RC_EXISTS) {
         return error_set(error, rc, "make %s: %s", machine->path, rc_text(rc));
     }
-    rc = machine_current_read(machine, &machine->number, error);
+    rc = machine_mark_read(machine, MARK_CURRENT, &machine->number, error);
 
     if (rc == RC_OK) {
         rc = machine_open_store(machine, machine->number, true, store, error);
@@ -385,10 +386,10 @@ static enum rc open_current(struct machine *machine, struct store **store, struc
         machine->number = 1;
         rc = machine_open_store(machine, machine->number, false, store, error);
         if (rc == RC_OK) {
-            rc = machine_current_write(machine, machine->number, error);
+            rc = machine_mark_write(machine, MARK_CURRENT, machine->number, error);
             if (rc != RC_OK) {
+                store_retire(*store);
                 store_unref(*store);
-                store_free(*store);
             }
         }
     }
@@ -411,7 +412,6 @@ static const struct state_machine machine_functions = {
 static void machine_free(struct machine *machine)
 {
     kv_batch_free(machine->batch);
-    bucket_table_free(machine->buckets);
     arena_deinit(&machine->arena);
     mem_free(machine->old_stores);
     mem_free(machine);
@@ -422,6 +422,7 @@ enum rc machine_open(struct machine **out, const struct machine_options *options
 {
     struct machine *machine = mem_alloc(sizeof(*machine));
     struct store *store = NULL;
+    uint64_t staged = 0;
     enum rc rc;
 
     ASSERT(options->env != NULL);
@@ -430,22 +431,26 @@ enum rc machine_open(struct machine **out, const struct machine_options *options
     (void)snprintf(machine->path, sizeof(machine->path), "%s", options->path);
     machine->options.path = machine->path;
     machine->batch = kv_batch_new();
-    machine->buckets = bucket_table_new();
     arena_init(&machine->arena);
     rc = open_current(machine, &store, error);
     if (rc == RC_OK) {
         atomic_store(&machine->store, store);
         rc = machine_load(machine, store, error);
         if (rc != RC_OK) {
+            store_retire(store);
             store_unref(store);
-            store_free(store);
         }
     }
     if (rc != RC_OK) {
         machine_free(machine);
         return rc;
     }
-    machine_remove_others(machine, machine->number);
+    if (machine_mark_read(machine, MARK_STAGED, &staged, NULL) != RC_OK ||
+        staged == machine->number) {
+        staged = 0;
+        machine_mark_remove(machine, MARK_STAGED);
+    }
+    machine_remove_others(machine, machine->number, staged);
     *out = machine;
     return RC_OK;
 }
@@ -455,10 +460,10 @@ void machine_close(struct machine *machine)
     struct store *store = atomic_load(&machine->store);
 
     machine_install_drop(machine);
+    store_retire(store);
     store_unref(store);
-    store_free(store);
     for (size_t i = 0; i < machine->old_count; i++) {
-        store_free(machine->old_stores[i]);
+        store_retire(machine->old_stores[i]);
     }
     machine_free(machine);
 }
@@ -477,11 +482,6 @@ struct store *machine_store(struct machine *machine)
             return store;
         }
     }
-}
-
-const struct bucket_table *machine_buckets(const struct machine *machine)
-{
-    return machine->buckets;
 }
 
 uint64_t machine_last_stamp(const struct machine *machine)

@@ -8,15 +8,14 @@
  * and flushes are atomic over all families, so what a crash leaves is the state at some index, from
  * which the log goes on.
  *
- * Threads: apply and flush on the replica's apply queue; export on work threads; machine_store(),
- * machine_buckets() and the counters on any.
+ * Threads: apply and flush on the replica's apply queue; export on work threads; machine_store()
+ * and the counters on any.
  */
 #ifndef METAD_APPLY_MACHINE_H
 #define METAD_APPLY_MACHINE_H
 
 #include "common/env/env.h"
 #include "metad/raft/replica.h"
-#include "metad/store/bucket_table.h"
 #include "metad/store/store.h"
 
 struct machine_options {
@@ -35,7 +34,8 @@ struct machine;
 /* Blocking: at start-up. A failed open needs no close. */
 enum rc machine_open(struct machine **out, const struct machine_options *options,
                      struct error *error);
-/* Nothing runs on it any more. Blocking. */
+/* Nothing runs on it any more and no thread can call machine_store(); references to stores may
+ * still be held. Blocking. */
 void machine_close(struct machine *machine);
 
 struct state_machine *machine_state(struct machine *machine);
@@ -49,7 +49,6 @@ struct machine_result {
 /* The current state, with a reference: store_unref() it. It may already be behind an installed one.
  */
 struct store *machine_store(struct machine *machine);
-const struct bucket_table *machine_buckets(const struct machine *machine);
 uint64_t machine_last_stamp(const struct machine *machine);
 /* Log index of the last change of root's rows (or of the open): versions of views. */
 uint64_t machine_root_index(const struct machine *machine);

@@ -14,8 +14,9 @@
 
 enum {
     CHUNK_MAGIC = 0x7863736b,
-    CHUNK_HEADER_BYTES = 16, /* magic u32, rows u32, bytes u32, CRC32C u32 of these and the rows */
-    CHUNK_CRC_AT = 12,
+    CHUNK_HEADER_BYTES =
+        20, /* magic u32, last u32, rows u32, bytes u32, CRC32C u32 of these and the rows */
+    CHUNK_CRC_AT = 16,
     CHUNK_BYTES = 256 * 1024,
     ROW_HEADER_BYTES = 9, /* family u8, key length u32, value length u32 */
     ROW_VALUE_BYTES_MAX = 16 * 1024 * 1024
@@ -94,14 +95,15 @@ static uint32_t chunk_crc(const char *header, const char *rows, size_t len)
     return crc32c(crc32c(0, header, CHUNK_CRC_AT), rows, len);
 }
 
-static void chunk_seal(struct buffer *chunk, uint32_t rows)
+static void chunk_seal(struct buffer *chunk, bool last, uint32_t rows)
 {
     char *header = chunk->data;
     uint32_t len = (uint32_t)(chunk->len - CHUNK_HEADER_BYTES);
 
     le32_put(header, CHUNK_MAGIC);
-    le32_put(header + 4, rows);
-    le32_put(header + 8, len);
+    le32_put(header + 4, last ? 1 : 0);
+    le32_put(header + 8, rows);
+    le32_put(header + 12, len);
     le32_put(header + CHUNK_CRC_AT, chunk_crc(header, header + CHUNK_HEADER_BYTES, len));
 }
 
@@ -136,7 +138,7 @@ enum rc machine_export_next(struct state_machine *base, void *handle, struct buf
         export->family_at += 1;
         export_open_family(export);
     }
-    chunk_seal(chunk, rows);
+    chunk_seal(chunk, *end, rows);
     return RC_OK;
 }
 
@@ -162,7 +164,7 @@ struct machine_install {
     struct kv_batch *batch;
 };
 
-void machine_install_drop(struct machine *machine)
+static void install_end(struct machine *machine, bool forget)
 {
     struct machine_install *install = machine->install;
     char path[MACHINE_PATH_MAX];
@@ -172,13 +174,22 @@ void machine_install_drop(struct machine *machine)
     }
     machine->install = NULL;
     if (install->store != NULL) {
+        store_retire(install->store);
         store_unref(install->store);
-        store_free(install->store);
     }
-    machine_store_path(machine, install->number, path);
-    machine_remove_directory(machine->options.env, path);
+    if (forget) {
+        machine_mark_remove(machine, MARK_STAGED);
+        machine_store_path(machine, install->number, path);
+        machine_remove_directory(machine->options.env, path);
+    }
     kv_batch_free(install->batch);
     mem_free(install);
+}
+
+/* At close: a whole copy stays for the next start. */
+void machine_install_drop(struct machine *machine)
+{
+    install_end(machine, false);
 }
 
 /* What a failed attempt may have left under this number. */
@@ -203,7 +214,8 @@ enum rc machine_install_begin(struct state_machine *base, struct error *error)
     char path[MACHINE_PATH_MAX];
     enum rc rc;
 
-    machine_install_drop(machine);
+    install_end(machine, true);
+    machine_mark_remove(machine, MARK_STAGED);
     install = mem_alloc(sizeof(*install));
     install->number = machine->number + 1;
     install->batch = kv_batch_new();
@@ -215,7 +227,7 @@ enum rc machine_install_begin(struct state_machine *base, struct error *error)
         rc = install_empty(install->store, error);
     }
     if (rc != RC_OK) {
-        machine_install_drop(machine);
+        install_end(machine, true);
         return error_prefix(error, "install state");
     }
     return RC_OK;
@@ -253,6 +265,15 @@ static bool take_row(struct slice *from, struct kv_batch *batch)
     return true;
 }
 
+/* All rows are there. From now on the swap can be repeated by a later start. */
+static enum rc install_stage(struct machine *machine, struct error *error)
+{
+    struct machine_install *install = machine->install;
+    enum rc rc = install->store->kv->ops->flush(install->store->kv, error);
+
+    return rc == RC_OK ? machine_mark_write(machine, MARK_STAGED, install->number, error) : rc;
+}
+
 enum rc machine_install_chunk(struct state_machine *base, struct slice chunk, struct error *error)
 {
     struct machine_install *install = machine_of(base)->install;
@@ -260,17 +281,18 @@ enum rc machine_install_chunk(struct state_machine *base, struct slice chunk, st
 
     ASSERT(install != NULL);
     if (chunk.len < CHUNK_HEADER_BYTES || le32_get(chunk.data) != CHUNK_MAGIC ||
-        le32_get(chunk.data + 8) != rows.len ||
+        le32_get(chunk.data + 12) != rows.len ||
         le32_get(chunk.data + CHUNK_CRC_AT) != chunk_crc(chunk.data, rows.data, rows.len)) {
         return error_set(error, RC_CORRUPT, "install state: a chunk fails its checksum");
     }
     kv_batch_clear(install->batch);
-    for (uint32_t i = 0; i < le32_get(chunk.data + 4); i++) {
+    for (uint32_t i = 0; i < le32_get(chunk.data + 8); i++) {
         if (!take_row(&rows, install->batch)) {
             return error_set(error, RC_CORRUPT, "install state: a row is malformed");
         }
     }
-    if (kv_write(install->store->kv, install->batch, KV_UNLOGGED, error) != RC_OK) {
+    if (kv_write(install->store->kv, install->batch, KV_UNLOGGED, error) != RC_OK ||
+        (le32_get(chunk.data + 4) != 0 && install_stage(machine_of(base), error) != RC_OK)) {
         return error_prefix(error, "install state");
     }
     return RC_OK;
@@ -288,14 +310,34 @@ static void install_swap(struct machine *machine, struct store *store)
     store_unref(old);
 }
 
+/* After a restart between the last chunk and the swap. */
+static enum rc install_resume(struct machine *machine, struct error *error)
+{
+    struct machine_install *install;
+    uint64_t number;
+    enum rc rc = machine_mark_read(machine, MARK_STAGED, &number, error);
+
+    if (rc != RC_OK || number == machine->number) {
+        return error_set(error, RC_CORRUPT, "install state: there is no staged copy");
+    }
+    install = mem_alloc(sizeof(*install));
+    install->number = number;
+    install->batch = kv_batch_new();
+    machine->install = install;
+    return machine_open_store(machine, number, true, &install->store, error);
+}
+
 enum rc machine_install_finish(struct state_machine *base, uint64_t index, struct error *error)
 {
     struct machine *machine = machine_of(base);
-    struct machine_install *install = machine->install;
+    struct machine_install *install;
     char value[8];
     enum rc rc;
 
-    ASSERT(install != NULL);
+    if (machine->install == NULL && install_resume(machine, error) != RC_OK) {
+        return error_prefix(error, "install state");
+    }
+    install = machine->install;
     le64_put(value, index);
     kv_batch_clear(install->batch);
     kv_batch_put(install->batch, FAMILY_LOCAL, machine_applied_key(),
@@ -305,7 +347,7 @@ enum rc machine_install_finish(struct state_machine *base, uint64_t index, struc
         rc = install->store->kv->ops->flush(install->store->kv, error);
     }
     if (rc == RC_OK) {
-        rc = machine_current_write(machine, install->number, error);
+        rc = machine_mark_write(machine, MARK_CURRENT, install->number, error);
     }
     if (rc == RC_OK) {
         rc = machine_load(machine, install->store, error);
@@ -313,6 +355,7 @@ enum rc machine_install_finish(struct state_machine *base, uint64_t index, struc
     if (rc != RC_OK) {
         return error_prefix(error, "install state");
     }
+    machine_mark_remove(machine, MARK_STAGED);
     machine->number = install->number;
     install_swap(machine, install->store);
     install->store = NULL;

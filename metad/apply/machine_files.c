@@ -12,13 +12,13 @@
 #include "common/codec/crc.h"
 #include "metad/apply/machine_private.h"
 
-enum { CURRENT_MAGIC = 0x7473636b, CURRENT_BYTES = 16, REMOVE_DEPTH_MAX = 4 };
+enum { MARK_MAGIC = 0x7473636b, MARK_BYTES = 16, REMOVE_DEPTH_MAX = 4 };
 
-/* CURRENT: magic u32, number u64, CRC32C u32 of what precedes it. */
-static void current_path(const struct machine *machine, const char *name,
-                         char out[MACHINE_PATH_MAX])
+/* A mark: magic u32, number u64, CRC32C u32 of what precedes it. */
+static void mark_path(const struct machine *machine, const char *name, const char *ending,
+                      char out[MACHINE_PATH_MAX])
 {
-    (void)snprintf(out, MACHINE_PATH_MAX, "%s/%s", machine->path, name);
+    (void)snprintf(out, MACHINE_PATH_MAX, "%s/%s%s", machine->path, name, ending);
 }
 
 void machine_store_path(const struct machine *machine, uint64_t number, char out[MACHINE_PATH_MAX])
@@ -26,16 +26,17 @@ void machine_store_path(const struct machine *machine, uint64_t number, char out
     (void)snprintf(out, MACHINE_PATH_MAX, "%s/%llu", machine->path, (unsigned long long)number);
 }
 
-enum rc machine_current_read(struct machine *machine, uint64_t *number, struct error *error)
+enum rc machine_mark_read(struct machine *machine, const char *name, uint64_t *number,
+                          struct error *error)
 {
     struct env *env = machine->options.env;
     char path[MACHINE_PATH_MAX];
-    char bytes[CURRENT_BYTES + 1];
+    char bytes[MARK_BYTES + 1];
     size_t got = 0;
     int file = -1;
     enum rc rc;
 
-    current_path(machine, "CURRENT", path);
+    mark_path(machine, name, "", path);
     rc = env->file->open(env, path, ENV_OPEN_READ, &file, error);
     if (rc != RC_OK) {
         return rc;
@@ -45,7 +46,7 @@ enum rc machine_current_read(struct machine *machine, uint64_t *number, struct e
     if (rc != RC_OK) {
         return error_set(error, rc, "read %s: %s", path, rc_text(rc));
     }
-    if (got != CURRENT_BYTES || le32_get(bytes) != CURRENT_MAGIC ||
+    if (got != MARK_BYTES || le32_get(bytes) != MARK_MAGIC ||
         le32_get(bytes + 12) != crc32c(0, bytes, 12)) {
         return error_set(error, RC_CORRUPT, "%s: checksum or format mismatch", path);
     }
@@ -72,17 +73,18 @@ static enum rc write_file(struct env *env, const char *path, struct slice bytes)
     return rc;
 }
 
-enum rc machine_current_write(struct machine *machine, uint64_t number, struct error *error)
+enum rc machine_mark_write(struct machine *machine, const char *name, uint64_t number,
+                           struct error *error)
 {
     struct env *env = machine->options.env;
     char from[MACHINE_PATH_MAX];
     char to[MACHINE_PATH_MAX];
-    char bytes[CURRENT_BYTES];
+    char bytes[MARK_BYTES];
     enum rc rc;
 
-    current_path(machine, "CURRENT.new", from);
-    current_path(machine, "CURRENT", to);
-    le32_put(bytes, CURRENT_MAGIC);
+    mark_path(machine, name, ".new", from);
+    mark_path(machine, name, "", to);
+    le32_put(bytes, MARK_MAGIC);
     le64_put(bytes + 4, number);
     le32_put(bytes + 12, crc32c(0, bytes, 12));
     rc = write_file(env, from, slice_of(bytes, sizeof(bytes)));
@@ -93,6 +95,15 @@ enum rc machine_current_write(struct machine *machine, uint64_t number, struct e
         rc = env->file->sync_directory(env, machine->path);
     }
     return rc == RC_OK ? RC_OK : error_set(error, rc, "write %s: %s", to, rc_text(rc));
+}
+
+void machine_mark_remove(struct machine *machine, const char *name)
+{
+    struct env *env = machine->options.env;
+    char path[MACHINE_PATH_MAX];
+
+    mark_path(machine, name, "", path);
+    (void)env->file->unlink(env, path);
 }
 
 /* ---- Removal ---- */
@@ -144,7 +155,7 @@ void machine_remove_directory(struct env *env, const char *path)
     remove_below(env, path, REMOVE_DEPTH_MAX);
 }
 
-void machine_remove_others(struct machine *machine, uint64_t keep)
+void machine_remove_others(struct machine *machine, uint64_t keep, uint64_t keep_too)
 {
     struct env *env = machine->options.env;
     struct name_list names = {.count = 0};
@@ -154,7 +165,8 @@ void machine_remove_others(struct machine *machine, uint64_t keep)
             uint64_t number;
             char path[MACHINE_PATH_MAX];
 
-            if (slice_to_u64(slice_str(names.names[i]), UINT64_MAX, &number) && number != keep) {
+            if (slice_to_u64(slice_str(names.names[i]), UINT64_MAX, &number) && number != keep &&
+                number != keep_too) {
                 machine_store_path(machine, number, path);
                 machine_remove_directory(env, path);
             }

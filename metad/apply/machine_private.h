@@ -20,7 +20,6 @@ struct machine {
     struct store **old_stores;
     size_t old_count;
     uint64_t number; /* of the current store's directory */
-    struct bucket_table *buckets;
     struct kv_batch *batch;
     struct arena arena;
     struct machine_install *install;
@@ -36,17 +35,24 @@ enum rc machine_load(struct machine *machine, struct store *store, struct error 
 enum rc machine_open_store(struct machine *machine, uint64_t number, bool must_exist,
                            struct store **out, struct error *error);
 
-/* ---- Files: PATH/CURRENT names the store's number, PATH/<number>/ is its directory ---- */
+/* ---- Files: a mark (PATH/CURRENT, PATH/STAGED) names a store's number, PATH/<number>/ is its
+ * directory ---- */
+
+#define MARK_CURRENT "CURRENT" /* the state */
+#define MARK_STAGED  "STAGED"  /* a whole copy that waits for its swap */
 
 void machine_store_path(const struct machine *machine, uint64_t number, char out[MACHINE_PATH_MAX]);
-/* Number of the current store; RC_NOT_FOUND at the very first start. */
-enum rc machine_current_read(struct machine *machine, uint64_t *number, struct error *error);
+/* RC_NOT_FOUND: there is no such mark. */
+enum rc machine_mark_read(struct machine *machine, const char *name, uint64_t *number,
+                          struct error *error);
 /* Durable when it returns. */
-enum rc machine_current_write(struct machine *machine, uint64_t number, struct error *error);
+enum rc machine_mark_write(struct machine *machine, const char *name, uint64_t number,
+                           struct error *error);
+void machine_mark_remove(struct machine *machine, const char *name);
 /* Removes a directory of plain files and what else lies below it; best effort. */
 void machine_remove_directory(struct env *env, const char *path);
-/* Removes numbered directories other than `keep`. */
-void machine_remove_others(struct machine *machine, uint64_t keep);
+/* Removes numbered directories other than these two. */
+void machine_remove_others(struct machine *machine, uint64_t keep, uint64_t keep_too);
 
 /* ---- Keys of the `local` family ---- */
 

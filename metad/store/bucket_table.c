@@ -114,15 +114,6 @@ void bucket_table_set(struct bucket_table *table, uint64_t bucket_id, uint64_t g
     slots_set(slots, bucket_id, generation);
 }
 
-void bucket_table_clear(struct bucket_table *table)
-{
-    struct bucket_slots *slots = atomic_load(&table->current);
-
-    for (size_t i = 0; i < slots->capacity; i++) {
-        atomic_store_explicit(&slots->slots[i].generation, 0, memory_order_release);
-    }
-}
-
 uint64_t bucket_table_get(const struct bucket_table *table, uint64_t bucket_id)
 {
     const struct bucket_slots *slots = atomic_load_explicit(&table->current, memory_order_acquire);

@@ -16,8 +16,6 @@ struct bucket_table *bucket_table_new(void);
 void bucket_table_free(struct bucket_table *table);
 /* Writer. Generation 0: the bucket is gone. Ids are never reused. */
 void bucket_table_set(struct bucket_table *table, uint64_t bucket_id, uint64_t generation);
-/* Writer: as if every bucket had been removed (a state was installed). */
-void bucket_table_clear(struct bucket_table *table);
 /* Any thread: 0 when the bucket is not known. */
 uint64_t bucket_table_get(const struct bucket_table *table, uint64_t bucket_id);
 

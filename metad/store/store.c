@@ -67,7 +67,9 @@ enum rc store_open(struct store **out, const struct store_options *options, stru
     }
     store = mem_alloc(sizeof(*store));
     store->kv = opened;
+    store->buckets = bucket_table_new();
     atomic_init(&store->references, 1);
+    atomic_init(&store->parties, 2);
     *out = store;
     return RC_OK;
 }
@@ -85,6 +87,18 @@ bool store_try_ref(struct store *store)
     return false;
 }
 
+/*
+ * The struct goes when both have happened: the kv was closed behind the last reference, and the
+ * owner has retired it (until then a reader may be about to try for a reference).
+ */
+static void store_part(struct store *store)
+{
+    if (atomic_fetch_sub_explicit(&store->parties, 1, memory_order_acq_rel) == 1) {
+        bucket_table_free(store->buckets);
+        mem_free(store);
+    }
+}
+
 void store_unref(struct store *store)
 {
     uint32_t before = atomic_fetch_sub_explicit(&store->references, 1, memory_order_acq_rel);
@@ -93,11 +107,11 @@ void store_unref(struct store *store)
     if (before == 1) {
         kv_close(store->kv);
         store->kv = NULL;
+        store_part(store);
     }
 }
 
-void store_free(struct store *store)
+void store_retire(struct store *store)
 {
-    ASSERT(atomic_load(&store->references) == 0);
-    mem_free(store);
+    store_part(store);
 }

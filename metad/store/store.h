@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "common/kv/kv.h"
+#include "metad/store/bucket_table.h"
 #include "metad/store/keyspace.h"
 
 typedef enum rc (*kv_open_cb)(struct kv **out, const struct kv_options *options,
@@ -30,17 +31,20 @@ struct store_options {
 
 struct store {
     struct kv *kv;
+    struct bucket_table *buckets; /* mirrors the range's bucket rows; kept by the machine */
     /* Private. */
     _Atomic uint32_t references;
+    _Atomic uint32_t parties; /* readers together, and the owner */
 };
 
 enum rc store_open(struct store **out, const struct store_options *options, struct error *error);
-/* False when it was closed meanwhile: take the current one then. */
+/* False when the last reference is gone: take the current store then. */
 bool store_try_ref(struct store *store);
-/* The last one closes the kv. The struct itself stays until store_free(). */
+/* The last one closes the kv, and frees the struct once it was retired. */
 void store_unref(struct store *store);
-/* No reader can reach it any more. */
-void store_free(struct store *store);
+/* No reader can come upon it by itself any more: the owner's reference goes, readers keep theirs.
+ */
+void store_retire(struct store *store);
 
 /* Is a repeat's row (Request) past its time? Decided in apply and in compaction alike. */
 bool store_request_due(struct slice value, uint64_t stamp);
