@@ -37,6 +37,11 @@ bool stream_memory_try(struct gateway *gateway, uint64_t bytes)
     return true;
 }
 
+void stream_memory_force(struct gateway *gateway, uint64_t bytes)
+{
+    gateway->memory.used_bytes += bytes;
+}
+
 /* Granted (out of the line already) or too late (still in it). */
 static void memory_fire(struct env_timer *timer)
 {

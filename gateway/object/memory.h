@@ -26,6 +26,9 @@ struct memory_wait {
 bool stream_memory_try(struct gateway *gateway, uint64_t bytes);
 /* RC_OK: admitted; RC_AGAIN: `done` will follow; RC_BUSY: the line is too long. */
 enum rc stream_memory_take(struct gateway *gateway, struct memory_wait *wait, uint64_t bytes);
+/* Admits without asking: for the little more that a request already admitted turns out to need
+ * (parity of a degraded read). Counted, so that newcomers wait. */
+void stream_memory_force(struct gateway *gateway, uint64_t bytes);
 void stream_memory_give(struct gateway *gateway, uint64_t bytes);
 
 #endif
