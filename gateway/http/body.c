@@ -53,8 +53,10 @@ static int hex_digit(char c)
     if (c >= '0' && c <= '9') {
         return c - '0';
     }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* Field content: no control characters but the tab (RFC 9110 5.5). */

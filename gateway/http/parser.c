@@ -95,6 +95,7 @@ struct head {
     llhttp_t llhttp;
     struct http_request *request;
     struct slice bytes;
+    char *copy; /* where `bytes` lie */
     uint32_t header_max;
     bool complete;
     bool keep_alive;
@@ -199,17 +200,17 @@ static bool is_request_line(const struct head *head)
            line == method.len + 1 + target.len + sizeof(" HTTP/1.1") - 1;
 }
 
-static int check_status(const struct head *head, enum llhttp_errno errno_)
+static int check_status(const struct head *head, enum llhttp_errno result)
 {
     const struct http_request *request = head->request;
 
-    if (errno_ == HPE_INVALID_METHOD) {
+    if (result == HPE_INVALID_METHOD) {
         return refuse_method(head->bytes);
     }
-    if (errno_ == HPE_INVALID_VERSION) {
+    if (result == HPE_INVALID_VERSION) {
         return VERSION_NOT_SUPPORTED;
     }
-    if (!head->complete || (errno_ != HPE_PAUSED && errno_ != HPE_PAUSED_UPGRADE)) {
+    if (!head->complete || (result != HPE_PAUSED && result != HPE_PAUSED_UPGRADE)) {
         return BAD_REQUEST;
     }
     if (head->llhttp.http_major != 1) {
@@ -230,23 +231,26 @@ static int check_status(const struct head *head, enum llhttp_errno errno_)
     return request->target.len > LIMIT_HTTP_TARGET_BYTES ? URI_TOO_LONG : 0;
 }
 
-/* Names in lower case, values without blanks around them; no blank before a colon; a header a line.
- */
-static int check_headers(struct http_request *request, uint32_t header_lines)
+/* Names in lower case (in our copy), values without blanks around them. No blank before a colon,
+ * and as many headers as lines. */
+static int check_headers(const struct head *head)
 {
-    if (request->header_count != header_lines) {
+    struct http_request *request = head->request;
+
+    if (request->header_count != head->header_max) {
         return BAD_REQUEST;
     }
     for (uint32_t i = 0; i < request->header_count; i++) {
         struct http_header *header = &request->headers[i];
-        /* The slices point into our own copy of the head. */
-        char *name = (char *)(uintptr_t)header->name.data;
+        char *name = head->copy + (header->name.data - head->copy);
 
         if (header->name.len == 0 || name[header->name.len] != ':') {
             return BAD_REQUEST;
         }
         for (size_t j = 0; j < header->name.len; j++) {
-            name[j] = name[j] >= 'A' && name[j] <= 'Z' ? (char)(name[j] | 0x20) : name[j];
+            if (name[j] >= 'A' && name[j] <= 'Z') {
+                name[j] = (char)(name[j] + ('a' - 'A'));
+            }
         }
         header->value = slice_trim(header->value);
     }
@@ -404,7 +408,9 @@ int head_parse(struct slice head_bytes, uint32_t lines, struct arena *arena,
     ASSERT(lines > 0);
     ASSERT(head_bytes.len <= LIMIT_HTTP_HEAD_BYTES);
     *request = (struct http_request){0};
-    head.bytes = arena_copy(arena, head_bytes);
+    head.copy = arena_alloc_raw(arena, head_bytes.len);
+    memcpy(head.copy, head_bytes.data, head_bytes.len);
+    head.bytes = slice_of(head.copy, head_bytes.len);
     request->headers = arena_alloc_raw(arena, (head.header_max + 1) * sizeof(*request->headers));
     llhttp_init(&head.llhttp, HTTP_REQUEST, &settings);
     head.llhttp.data = &head;
@@ -415,7 +421,7 @@ int head_parse(struct slice head_bytes, uint32_t lines, struct arena *arena,
     request->method = method_of(head.llhttp.method);
     request->minor = head.llhttp.http_minor;
     request->keep_alive = head.keep_alive;
-    status = check_headers(request, head.header_max);
+    status = check_headers(&head);
     if (status == 0) {
         status = check_host(request, &host);
     }

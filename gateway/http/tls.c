@@ -85,7 +85,7 @@ static int session_bio_create(BIO *bio)
 
 static BIO_METHOD *session_bio_method(void)
 {
-    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "kist session");
+    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() + BIO_TYPE_SOURCE_SINK, "kist session");
 
     ASSERT(method != NULL);
     BIO_meth_set_read(method, session_bio_read);

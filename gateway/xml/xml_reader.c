@@ -49,7 +49,7 @@ static struct slice reader_name(struct reader *reader, const char *full)
     struct slice name = slice_str(colon != NULL ? colon + 1 : full);
     unsigned char first = name.len > 0 ? (unsigned char)name.data[0] : 0;
     unsigned char last = name.len > 0 ? (unsigned char)name.data[name.len - 1] : 0;
-    struct slice *slot = &reader->names[(name.len * 31 + first * 7U + last) % NAME_SLOTS];
+    struct slice *slot = &reader->names[(name.len * 31 + (size_t)first * 7 + last) % NAME_SLOTS];
 
     if (!slice_eq(*slot, name)) {
         *slot = arena_copy(reader->arena, name);

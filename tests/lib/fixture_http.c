@@ -7,7 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/mem.h"
 
-enum { PIECE_BYTES = 100000, READ_BYTES = 1000 };
+enum { PIECE_BYTES = 100000, READ_BYTES = 1000, SCRIPT_BYTES_MAX = 4194304 };
 
 /* ---- Handlers ---- */
 
@@ -206,9 +206,9 @@ void http_fixture_open(struct http_fixture *fixture, uint64_t seed,
         fixture->options = *options;
     } else {
         fixture->options = (struct http_options){
-            .idle_timeout_ms = HTTP_FIXTURE_IDLE_S * 1000,
-            .header_timeout_ms = HTTP_FIXTURE_HEADER_S * 1000,
-            .body_timeout_ms = HTTP_FIXTURE_BODY_S * 1000,
+            .idle_timeout_ms = HTTP_FIXTURE_IDLE_S * 1000ULL,
+            .header_timeout_ms = HTTP_FIXTURE_HEADER_S * 1000ULL,
+            .body_timeout_ms = HTTP_FIXTURE_BODY_S * 1000ULL,
             .connections_max = 100,
         };
     }
@@ -326,7 +326,7 @@ void http_client_open(struct http_client *client, struct http_fixture *fixture)
     *client = (struct http_client){.env = fixture->client_env};
     buffer_init(&client->to_send);
     buffer_init(&client->got);
-    (void)buffer_reserve(&client->to_send, 4 * 1024 * 1024);
+    (void)buffer_reserve(&client->to_send, SCRIPT_BYTES_MAX);
     client->stream.on_read = on_client_read;
     client->stream.on_close = on_client_close;
     client->connecting.done = on_connected;
@@ -335,7 +335,7 @@ void http_client_open(struct http_client *client, struct http_fixture *fixture)
 
 void http_client_send(struct http_client *client, struct slice bytes)
 {
-    ASSERT(client->to_send.len + bytes.len <= 4 * 1024 * 1024);
+    ASSERT(client->to_send.len + bytes.len <= SCRIPT_BYTES_MAX);
     buffer_append(&client->to_send, bytes);
     client_pump(client);
 }

@@ -23,8 +23,7 @@ static const char *requests[] = {
     "GET /wait HTTP/1.1\r\nHost: s3\r\n\r\n",
     "GET /abort HTTP/1.1\r\nHost: s3\r\n\r\n",
     "PUT /echo HTTP/1.1\r\nHost: s3\r\nContent-Length: 11\r\n\r\nhello world",
-    "PUT /echo HTTP/1.1\r\nHost: s3\r\nContent-Length: 11\r\nExpect: 100-continue\r\n\r\nhello "
-    "world",
+    "PUT /echo HTTP/1.1\r\nHost: s3\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
     "PUT /echo HTTP/1.1\r\nHost: s3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     "PUT /refuse HTTP/1.1\r\nHost: s3\r\nContent-Length: 11\r\n\r\nhello world",
     "PUT /wait HTTP/1.1\r\nHost: s3\r\nContent-Length: 11\r\n\r\nhello world",
@@ -40,7 +39,7 @@ static void faults_draw(struct sim *sim)
 
     faults->pieces = (enum sim_pieces)sim_below(sim, 3);
     faults->partial_bytes = sim_chance(sim, 500) ? 1 + sim_below(sim, 5000) : 0;
-    faults->window_bytes = 1000 + sim_below(sim, 16 * 1024);
+    faults->window_bytes = 1000 + sim_below(sim, 16384);
     faults->reset_ppm = sim_chance(sim, 500) ? (uint32_t)sim_below(sim, 20000) : 0;
 }
 

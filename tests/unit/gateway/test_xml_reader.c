@@ -181,7 +181,7 @@ static void test_reads_ten_thousand_parts(void **state)
         assert_int_equal(xml_child_text(part, "ETag").len, 34);
     }
     assert_int_equal(count, LIMIT_PARTS);
-    assert_true(fixture->arena.used_bytes < 8 * 1024 * 1024);
+    assert_true(fixture->arena.used_bytes < (size_t)8 * 1024 * 1024);
     buffer_deinit(&document);
 }
 
