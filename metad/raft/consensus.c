@@ -20,7 +20,7 @@ static_assert(RAFT_VERSION_NUMBER == 2201, "ownership rules differ between versi
 
 enum {
     ADDRESS_BYTES = 24,
-    INSTALL_TIMEOUT_ELECTIONS = 60, /* of the library; the driver's own sessions end earlier */
+    INSTALL_TIMEOUT_ELECTIONS = 3, /* then the library asks again; a copy under way goes on */
     /* What the library writes into messages of this version. */
     VOTE_VERSION = 2,
     RESULT_VERSION = 2
@@ -414,23 +414,30 @@ static enum rc receive_fill(struct consensus *core, const struct consensus_messa
 
 /*
  * Two refusals of the library are taken back, because they can leave a group without a leader for ever:
- * a learner votes, too, as it may have been promoted by an entry that it has not got (who counts is decided
- * by the candidate's configuration); and a follower's memory of a leader ends with the election timeout
- * that the driver has checked, also when it is a learner, whose own timer never clears it.
+ * one that is no voter by its own configuration votes, too, as its log may lack the entry that promoted it,
+ * or hold one that removes it and never will be committed (who counts is decided by the candidate's
+ * configuration); and a follower's memory of a leader ends with the election timeout that the driver has
+ * checked, also when it is a learner, whose own timer never clears it.
  */
-static struct raft_server *vote_prepare(struct consensus *core)
+static enum rc vote_step(struct consensus *core, uint64_t now_ms, struct raft_event *event,
+                         struct consensus_update *update, struct error *error)
 {
-    if (core->raft.state == RAFT_FOLLOWER) {
-        core->raft.follower_state.current_leader.id = 0;
-    }
-    for (unsigned i = 0; i < core->raft.configuration.n; i++) {
-        struct raft_server *server = &core->raft.configuration.servers[i];
+    struct raft *raft = &core->raft;
+    struct raft_server self = {.id = raft->id, .address = raft->address, .role = RAFT_VOTER};
+    const struct raft_configuration kept = raft->configuration;
+    enum rc rc = RC_OK;
 
-        if (server->id == core->raft.id && server->role != RAFT_VOTER) {
-            return server;
-        }
+    if (raft->state == RAFT_FOLLOWER) {
+        raft->follower_state.current_leader.id = 0;
     }
-    return NULL;
+    if (raft->state == RAFT_LEADER || raft_role(raft) == RAFT_VOTER) {
+        return core_step(core, now_ms, event, update, error);
+    }
+    raft->configuration.servers = &self;
+    raft->configuration.n = 1;
+    rc = core_step(core, now_ms, event, update, error);
+    raft->configuration = kept;
+    return rc;
 }
 
 /* A refused pre-vote says the term that is in the way, or a candidate with the better log but a lower term would
@@ -450,17 +457,8 @@ static void vote_refusals(struct consensus *core, const struct consensus_update 
 static enum rc receive_vote(struct consensus *core, uint64_t now_ms, struct raft_event *event,
                             struct consensus_update *update, struct error *error)
 {
-    struct raft_server *self = vote_prepare(core);
-    const int role = self != NULL ? self->role : RAFT_VOTER;
-    enum rc rc = RC_OK;
+    const enum rc rc = vote_step(core, now_ms, event, update, error);
 
-    if (self != NULL) {
-        self->role = RAFT_VOTER;
-    }
-    rc = core_step(core, now_ms, event, update, error);
-    if (self != NULL) {
-        self->role = role;
-    }
     if (rc == RC_OK) {
         vote_refusals(core, update);
     }

@@ -74,6 +74,7 @@ static enum rc edit_promote(struct replica *r, struct consensus_configuration *m
                             uint64_t id)
 {
     struct consensus_member *member = member_find(members, id);
+    uint64_t match = 0;
 
     if (member == NULL) {
         return RC_NOT_FOUND;
@@ -81,7 +82,10 @@ static enum rc edit_promote(struct replica *r, struct consensus_configuration *m
     if (member->voter) {
         return RC_EXISTS;
     }
-    if (consensus_match(r->core, id) + CAUGHT_UP_ENTRIES < r->entries.last_index ||
+    /* It answered in this term, lags by little, and knows that it is a member: a voter that cannot vote
+     * would only count against us. */
+    match = consensus_match(r->core, id);
+    if (match < r->own_index || match < r->configured || match + CAUGHT_UP_ENTRIES < r->entries.last_index ||
         snapshot_send_active(r, id)) {
         return RC_BUSY;
     }

@@ -530,5 +530,9 @@ bool raft_world_wait_level(struct raft_world *world, uint64_t timeout_ms)
         }
         raft_world_run_ms(world, 1);
     }
-    return world_level(world);
+    if (!world_level(world)) {
+        world_print(world);
+        return false;
+    }
+    return true;
 }
