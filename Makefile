@@ -30,6 +30,7 @@ setup:
 
 setup-test:
 	@deploy/setup test
+	@tests/tidy/venv
 
 $(BUILD)/build.ninja: setup
 	@[ -f $@ ] || cmake -S . -B $(BUILD) -G Ninja >/dev/null
@@ -38,14 +39,14 @@ $(BUILD_ASAN)/build.ninja: setup-test
 	@[ -f $@ ] || cmake -S . -B $(BUILD_ASAN) -G Ninja -DASAN=ON -DCMAKE_BUILD_TYPE=Debug >/dev/null
 
 build: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) -j $(JOBS) kist | tail -1
+	@ninja --quiet -C $(BUILD) -j $(JOBS) kist
 
 serve: build
 	@exec $(BUILD)/kist serve --data $(DATA)
 
 # Unit tests and the checks that read the tree, under ASan and UBSan.
 test-unit: $(BUILD_ASAN)/build.ninja
-	@ninja -C $(BUILD_ASAN) -j $(JOBS) | tail -1
+	@ninja --quiet -C $(BUILD_ASAN) -j $(JOBS)
 	@$(TALLY) ctest $(BUILD_ASAN) $(JOBS)
 
 # Whole clusters in one thread on virtual time: every seed is one run.
@@ -54,25 +55,25 @@ test-sim: $(BUILD_ASAN)/build.ninja
 
 # Black box: boto3, aws-cli and raw sockets against build/kist.
 test-s3: setup-test build
-	@$(TALLY) script tests/s3/run $(BUILD)/kist
+	@$(TALLY) run tests/s3/run $(BUILD)/kist
 
 test-clients: setup-test build
-	@$(TALLY) script tests/clients/run $(BUILD)/kist
+	@$(TALLY) run tests/clients/run $(BUILD)/kist
 
 test-cluster: setup-test build
-	@$(TALLY) script tests/cluster/run $(BUILD)/kist
+	@$(TALLY) run tests/cluster/run $(BUILD)/kist
 
 test-fuzz: setup-test
 	@$(TALLY) fuzz $(BUILD_FUZZ) $(JOBS) $(RUNS) "$(TARGET)" "$(FUZZ_SECONDS)"
 
 test-s3tests: setup-test build
-	@$(TALLY) script tests/s3/s3tests $(BUILD)/kist "$(DIR)"
+	@$(TALLY) run tests/s3/s3tests $(BUILD)/kist "$(DIR)"
 
 tidy:
 	@python3 tests/tidy/tidy.py
 
 lint: setup-test $(BUILD)/build.ninja
-	@$(TALLY) script tests/tidy/lint $(BUILD)
+	@$(TALLY) run tests/tidy/lint $(BUILD)
 
 # At most 15 minutes on two cores.
 test: setup-test build
@@ -103,23 +104,23 @@ long: setup-test build
 		"bench=$(MAKE) --no-print-directory bench-peers"
 
 bench: build
-	@$(TALLY) script tests/bench/run $(BUILD)/kist
+	@$(TALLY) run tests/bench/run $(BUILD)/kist
 
 bench-peers: build
-	@$(TALLY) script tests/bench/peers $(BUILD)/kist
+	@$(TALLY) run tests/bench/peers $(BUILD)/kist
 
 scale: build
-	@$(TALLY) script tests/bench/scale $(BUILD)/kist
+	@$(TALLY) run tests/bench/scale $(BUILD)/kist
 
 scaling: build
-	@$(TALLY) script tests/bench/scaling $(BUILD)/kist
+	@$(TALLY) run tests/bench/scaling $(BUILD)/kist
 
 soak: build
-	@MINUTES=$(or $(MINUTES),20) $(TALLY) script tests/bench/soak $(BUILD)/kist
+	@MINUTES=$(or $(MINUTES),20) $(TALLY) run tests/bench/soak $(BUILD)/kist
 
 # kill -9 in a loop under mixed writes; what was acknowledged must read back.
 torture: setup-test build
-	@$(TALLY) script tests/cluster/torture $(BUILD)/kist
+	@$(TALLY) run tests/cluster/torture $(BUILD)/kist
 
 docs: build
 	@$(BUILD)/kist docs write

@@ -239,7 +239,7 @@ static enum rc judge_first_start(struct env *env, const struct directories *dire
         }
         if (env->file->space(env, directory->exists ? directory->path : parent, &free_bytes,
                              &total_bytes) == RC_OK &&
-            free_bytes < space_min) {
+            total_bytes > 0 && free_bytes < space_min) {
             return error_set(error, RC_FULL,
                              "data directory %s: the disk is full: %llu MiB are free, a first "
                              "start wants %llu; free "

@@ -244,6 +244,9 @@ static enum rc serve_prepare(struct serve *serve, struct env_listener listeners[
         rc = tls_context_open(&context, serve->env, &tls, error);
         if (rc == RC_OK) {
             tls_context_close(context);
+        } else {
+            error->rc = RC_INVALID; /* a wrong setting: exit 2 */
+            rc = error_prefix(error, "--tls-cert, --tls-key");
         }
     }
     rc = rc == RC_OK ? directories_form(serve->env, &serve->directories, error) : rc;
