@@ -2,8 +2,8 @@
  * Reading a group's rows: all of them at start-up, runs of entries later for slow followers and for
  * apply; and the rare blocking writes of start-up.
  *
- * Everything read is verified. A gap, an entry above a hole, a snapshot beyond the last entry: RC_CORRUPT.
- * The caller stops the replica; the layer above wipes the group and has it refilled.
+ * Everything read is verified. A gap, an entry above a hole, a snapshot beyond the last entry:
+ * RC_CORRUPT. The caller stops the replica; the layer above wipes the group and has it refilled.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -84,8 +84,8 @@ static enum rc load_entries(struct log_store *store, uint64_t group, struct log_
             break;
         }
         if (next != 0 && index != next) {
-            rc = error_set(error, RC_CORRUPT, "log entry %llu is missing",
-                           (unsigned long long)next);
+            rc =
+                error_set(error, RC_CORRUPT, "log entry %llu is missing", (unsigned long long)next);
             break;
         }
         if (next == 0) {

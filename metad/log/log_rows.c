@@ -1,6 +1,6 @@
 /*
- * Encoding of the log store's rows. Every value begins with version, kind or type, and a CRC32C that
- * also covers the key, so that a row found under another key does not pass.
+ * Encoding of the log store's rows. Every value begins with version, kind or type, and a CRC32C
+ * that also covers the key, so that a row found under another key does not pass.
  */
 #include "metad/log/log_rows.h"
 
@@ -177,7 +177,8 @@ enum rc log_snapshot_decode(struct slice key, struct slice value, struct log_sna
         .configuration_len = le32_get(at + 24),
     };
     if (out->configuration_len > LOG_CONFIGURATION_BYTES_MAX ||
-        value.len != (size_t)LOG_ROW_HEADER_BYTES + LOG_SNAPSHOT_FIXED_BYTES + out->configuration_len ||
+        value.len !=
+            (size_t)LOG_ROW_HEADER_BYTES + LOG_SNAPSHOT_FIXED_BYTES + out->configuration_len ||
         out->index == 0 || out->term == 0 || out->configuration_index > out->index) {
         return error_set(error, RC_CORRUPT, "log snapshot row: impossible fields");
     }

@@ -161,7 +161,8 @@ static void writer_batch(struct env_queue *queue, struct list *works)
     if (!atomic_load(&store->failed)) {
         (void)writer_flush(store);
     }
-    /* One failed part fails all of them: the order of completions must stay the order of the log. */
+    /* One failed part fails all of them: the order of completions must stay the order of the log.
+     */
     rc = atomic_load(&store->failed) ? RC_IO : RC_OK;
     for (struct list *at = works->next; at != works; at = at->next) {
         CONTAINER_OF(CONTAINER_OF(at, struct env_work, link), struct log_write, work)->rc = rc;
@@ -233,8 +234,8 @@ enum rc log_store_open(struct log_store **out, struct env *env, struct kv *kv, s
     enum rc rc = RC_OK;
 
     ASSERT(env != NULL && kv != NULL);
-    /* What came back from the store's own log may be in the page cache only (a failed sync, kill -9):
-     * it is written into tables and synced before anybody may act on it. */
+    /* What came back from the store's own log may be in the page cache only (a failed sync, kill
+     * -9): it is written into tables and synced before anybody may act on it. */
     rc = kv->ops->flush(kv, error);
     if (rc != RC_OK) {
         return error_prefix(error, "open the replicated log: rewrite what was recovered");

@@ -5,8 +5,9 @@
  *     replica -> log_store_write() -> writer queue -> one kv batch, one fdatasync -> write->done
  *
  * Writes complete in the order submitted. After a failed write the store takes no more: every later
- * write fails too, and every watcher is told, because what the disk holds is then unknown (FORMAT.md).
- * Rows carry a CRC32C over key and value; a mismatch is RC_CORRUPT and never repaired here.
+ * write fails too, and every watcher is told, because what the disk holds is then unknown
+ * (FORMAT.md). Rows carry a CRC32C over key and value; a mismatch is RC_CORRUPT and never repaired
+ * here.
  */
 #ifndef METAD_LOG_LOG_STORE_H
 #define METAD_LOG_LOG_STORE_H
@@ -47,7 +48,8 @@ struct log_entry {
 
 enum {
     LOG_CONFIGURATION_BYTES_MAX = 512,
-    LOG_ENTRY_BYTES_MAX = 1024 * 1024 /* LIMIT_COMMAND_BYTES and an inline body, with room to grow */
+    LOG_ENTRY_BYTES_MAX = 1024 *
+        1024 /* LIMIT_COMMAND_BYTES and an inline body, with room to grow */
 };
 
 /* A point up to which the log is replaced by the state: where a trimmed log begins. */
@@ -63,7 +65,8 @@ struct log_snapshot {
 
 /* The families that log_store_open() expects, in `options`; path and the rest are the caller's. */
 void log_store_kv_options(struct kv_options *options);
-/* Takes the kv when it succeeds. What was recovered is flushed and synced before it returns. Blocking. */
+/* Takes the kv when it succeeds. What was recovered is flushed and synced before it returns.
+ * Blocking. */
 enum rc log_store_open(struct log_store **out, struct env *env, struct kv *kv, struct error *error);
 /* All writes must have completed. */
 void log_store_close(struct log_store *store);
@@ -80,7 +83,8 @@ struct log_state {
     uint64_t last_index;
 };
 
-/* Reads and verifies everything of a group; `entry` is called for every entry in order (data borrowed). */
+/* Reads and verifies everything of a group; `entry` is called for every entry in order (data
+ * borrowed). */
 struct log_load {
     void (*entry)(struct log_load *load, uint64_t index, const struct log_entry *entry);
     struct log_state state;
@@ -106,9 +110,9 @@ enum rc log_store_tombstone(struct log_store *store, uint64_t group, uint64_t *l
 
 enum log_write_what {
     LOG_WRITE_TERM = 1,
-    LOG_WRITE_TRUNCATE = 2,  /* every entry from truncate_from on, before the new ones */
+    LOG_WRITE_TRUNCATE = 2, /* every entry from truncate_from on, before the new ones */
     LOG_WRITE_ENTRIES = 4,
-    LOG_WRITE_TRIM = 8,      /* entries below trim_below; the log then begins at `snapshot` */
+    LOG_WRITE_TRIM = 8,        /* entries below trim_below; the log then begins at `snapshot` */
     LOG_WRITE_INSTALLING = 16, /* `snapshot` is about to replace the state */
     LOG_WRITE_INSTALLED = 32   /* it did: all entries go, the log begins at `snapshot` */
 };
@@ -142,8 +146,9 @@ void log_store_unwatch(struct log_watch *watch);
 
 /* ---- Reading back: blocking, on work threads ---- */
 
-/* Entries from `from` to at most `to`, until `bytes_max` is passed; at least one. They share one new block with
- * one reference each, owned by the caller. RC_NOT_FOUND: trimmed or truncated meanwhile. */
+/* Entries from `from` to at most `to`, until `bytes_max` is passed; at least one. They share one
+ * new block with one reference each, owned by the caller. RC_NOT_FOUND: trimmed or truncated
+ * meanwhile. */
 struct log_read {
     uint64_t group;
     uint64_t from;
@@ -151,7 +156,7 @@ struct log_read {
     size_t bytes_max;
     struct log_entry *entries; /* room for entry_max, the caller's */
     uint32_t entry_max;
-    uint32_t entry_count; /* out */
+    uint32_t entry_count;      /* out */
     struct entry_block *block; /* out; NULL when nothing was read */
 };
 enum rc log_store_read(struct log_store *store, struct log_read *read, struct error *error);

@@ -1,11 +1,11 @@
 /*
- * Hands committed entries to the state machine, in order, on the apply queue, one job at a time: what is
- * committed meanwhile makes the next one larger.
+ * Hands committed entries to the state machine, in order, on the apply queue, one job at a time:
+ * what is committed meanwhile makes the next one larger.
  *
  *     (applied, min(commit, persisted)] -> job -> machine->apply -> results to their proposals
  *
- * Entries come from memory, or from the log store where they are no longer cached. Never beyond what is
- * durable here, because the state may be flushed at any time.
+ * Entries come from memory, or from the log store where they are no longer cached. Never beyond
+ * what is durable here, because the state may be flushed at any time.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -68,8 +68,7 @@ static void job_done(struct env_work *work)
     if (job->good) {
         r->applied = job->entries[job->count - 1].index;
         for (uint32_t i = 0; i < job->count; i++) {
-            propose_applied(r, job->entries[i].index, job->entries[i].term,
-                            job->entries[i].result);
+            propose_applied(r, job->entries[i].index, job->entries[i].term, job->entries[i].result);
         }
     } else {
         driver_fail(r, &job->error);

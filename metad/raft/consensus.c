@@ -4,9 +4,10 @@
  *
  *     our event -> raft_event -> raft_step -> raft_update -> our update
  *
- * Payloads never enter the library: entries are passed with their term and type and one dummy batch,
- * which comes back with RAFT_UPDATE_ENTRIES and is freed here, or is freed by the library. Only a
- * configuration carries its contents. It promises nothing about durability: that is the driver's.
+ * Payloads never enter the library: entries are passed with their term and type and one dummy
+ * batch, which comes back with RAFT_UPDATE_ENTRIES and is freed here, or is freed by the library.
+ * Only a configuration carries its contents. It promises nothing about durability: that is the
+ * driver's.
  */
 #include "metad/raft/consensus.h"
 
@@ -80,8 +81,8 @@ enum rc consensus_open(struct consensus **out, const struct consensus_options *o
     raft_seed(&core->raft, options->seed);
     raft_set_election_timeout(&core->raft, (unsigned)options->election_ms);
     raft_set_heartbeat_timeout(&core->raft, (unsigned)options->heartbeat_ms);
-    raft_set_install_snapshot_timeout(
-        &core->raft, (unsigned)options->election_ms * INSTALL_TIMEOUT_ELECTIONS);
+    raft_set_install_snapshot_timeout(&core->raft,
+                                      (unsigned)options->election_ms * INSTALL_TIMEOUT_ELECTIONS);
     raft_set_max_inflight_entries(&core->raft, options->inflight_max);
     raft_set_pre_vote(&core->raft, true);
     *out = core;
@@ -413,11 +414,11 @@ static enum rc receive_fill(struct consensus *core, const struct consensus_messa
 }
 
 /*
- * Two refusals of the library are taken back, because they can leave a group without a leader for ever:
- * one that is no voter by its own configuration votes, too, as its log may lack the entry that promoted it,
- * or hold one that removes it and never will be committed (who counts is decided by the candidate's
- * configuration); and a follower's memory of a leader ends with the election timeout that the driver has
- * checked, also when it is a learner, whose own timer never clears it.
+ * Two refusals of the library are taken back, because they can leave a group without a leader for
+ * ever: one that is no voter by its own configuration votes, too, as its log may lack the entry
+ * that promoted it, or hold one that removes it and never will be committed (who counts is decided
+ * by the candidate's configuration); and a follower's memory of a leader ends with the election
+ * timeout that the driver has checked, also when it is a learner, whose own timer never clears it.
  */
 static enum rc vote_step(struct consensus *core, uint64_t now_ms, struct raft_event *event,
                          struct consensus_update *update, struct error *error)
@@ -440,8 +441,8 @@ static enum rc vote_step(struct consensus *core, uint64_t now_ms, struct raft_ev
     return rc;
 }
 
-/* A refused pre-vote says the term that is in the way, or a candidate with the better log but a lower term would
- * be refused for ever: the library answers with the term it was asked for. */
+/* A refused pre-vote says the term that is in the way, or a candidate with the better log but a
+ * lower term would be refused for ever: the library answers with the term it was asked for. */
 static void vote_refusals(struct consensus *core, const struct consensus_update *update)
 {
     for (uint32_t i = 0; i < update->message_count; i++) {

@@ -1,7 +1,7 @@
 /*
- * The consensus algorithm as a pure function: an event goes in, what must be stored and sent comes out.
- * No clock, no I/O, no threads, no payloads: the driver keeps the entries, the core sees their terms and
- * types (and the contents of configurations). The only door to the library behind it.
+ * The consensus algorithm as a pure function: an event goes in, what must be stored and sent comes
+ * out. No clock, no I/O, no threads, no payloads: the driver keeps the entries, the core sees their
+ * terms and types (and the contents of configurations). The only door to the library behind it.
  *
  *     consensus_receive(core, now, message, &update)  ->  driver_carry_out(update)
  *
@@ -39,7 +39,8 @@ enum consensus_message_kind {
     MESSAGE_APPEND_RESULT,
     MESSAGE_VOTE,
     MESSAGE_VOTE_RESULT,
-    MESSAGE_INSTALL, /* out: the peer needs a copy of the state; in: one stands ready to be swapped in */
+    MESSAGE_INSTALL, /* out: the peer needs a copy of the state; in: one stands ready to be swapped
+                        in */
     MESSAGE_TIMEOUT_NOW
 };
 
@@ -81,12 +82,12 @@ struct consensus_message {
 
 /* What a step asks for. Messages are valid until the next step. */
 struct consensus_update {
-    bool term_changed;       /* term or vote: durable before any message of this or a later step leaves */
-    bool own_barrier;        /* the entry is a barrier that the core made */
-    bool install;            /* the offered state must be swapped in; then consensus_installed() */
+    bool term_changed; /* term or vote: durable before any message of this or a later step leaves */
+    bool own_barrier;  /* the entry is a barrier that the core made */
+    bool install;      /* the offered state must be swapped in; then consensus_installed() */
     bool commit_changed;
-    uint64_t entries_index;  /* 0: none; else store from here on, replacing what is there */
-    uint32_t entries_skip;   /* of those given in: how many were there already */
+    uint64_t entries_index; /* 0: none; else store from here on, replacing what is there */
+    uint32_t entries_skip;  /* of those given in: how many were there already */
     uint32_t entries_count;
     const struct consensus_message *messages;
     uint32_t message_count;
@@ -113,11 +114,12 @@ struct consensus_start {
     const struct log_entry *entries; /* `data` valid for ENTRY_CHANGE */
     uint32_t count;
 };
-enum rc consensus_start(struct consensus *core, uint64_t now_ms, const struct consensus_start *start,
-                        struct consensus_update *update, struct error *error);
+enum rc consensus_start(struct consensus *core, uint64_t now_ms,
+                        const struct consensus_start *start, struct consensus_update *update,
+                        struct error *error);
 
-/* A configuration among the entries of an APPEND must be the first: see consensus_fragment(). A VOTE is given
- * in only when no leader was heard for an election timeout, or with `disrupt`. */
+/* A configuration among the entries of an APPEND must be the first: see consensus_fragment(). A
+ * VOTE is given in only when no leader was heard for an election timeout, or with `disrupt`. */
 enum rc consensus_receive(struct consensus *core, uint64_t now_ms,
                           const struct consensus_message *message, struct consensus_update *update,
                           struct error *error);

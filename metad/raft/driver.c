@@ -2,13 +2,15 @@
  * Carries out what the core asks for, in the order that the promises need.
  *
  *     event -> core -> update -+-> term, vote --+
- *                              +-> entries -----+-> log store (in order, one sync) -> persisted -> core
- *                              +-> messages: at once, but never before terms they rest on are durable
+ *                              +-> entries -----+-> log store (in order, one sync) -> persisted ->
+ * core
+ *                              +-> messages: at once, but never before terms they rest on are
+ * durable
  *                              +-> commit index -> apply up to min(commit, persisted)
  *
- * Promises: a message leaves only when every term and vote the core had when it wrote it is durable;
- * a completion counts only for the log it was made for (entry_log.epoch); nothing is applied that is not
- * durable here. Any error of the core or of the log stops the replica.
+ * Promises: a message leaves only when every term and vote the core had when it wrote it is
+ * durable; a completion counts only for the log it was made for (entry_log.epoch); nothing is
+ * applied that is not durable here. Any error of the core or of the log stops the replica.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -66,10 +68,8 @@ static void write_persisted(struct replica *r, const struct driver_write *w)
         return; /* of entries that are gone, or will be */
     }
     r->entries.persisted = last;
-    driver_carry_out(r,
-                     consensus_persisted(r->core, replica_now_ms(r), last, &r->update,
-                                         &r->step_error),
-                     NULL);
+    driver_carry_out(
+        r, consensus_persisted(r->core, replica_now_ms(r), last, &r->update, &r->step_error), NULL);
 }
 
 static void write_done(struct log_write *write)
@@ -110,8 +110,7 @@ static void write_done(struct log_write *write)
 
 static struct driver_write *write_new(struct replica *r, uint32_t entry_count)
 {
-    struct driver_write *w =
-        mem_alloc(sizeof(*w) + (size_t)entry_count * sizeof(struct log_entry));
+    struct driver_write *w = mem_alloc(sizeof(*w) + (size_t)entry_count * sizeof(struct log_entry));
 
     w->replica = r;
     w->epoch = r->entries.epoch;
@@ -203,8 +202,7 @@ void driver_carry_out(struct replica *r, enum rc rc, const struct log_entry *giv
         snapshot_receive_accepted(r);
     }
     /* While a snapshot is swapped in, the commit index is of a log that is not here yet. */
-    if (!consensus_installing(r->core) && !r->installing &&
-        consensus_commit(r->core) > r->commit) {
+    if (!consensus_installing(r->core) && !r->installing && consensus_commit(r->core) > r->commit) {
         r->commit = consensus_commit(r->core);
         atomic_store(&r->shared_commit, r->commit);
     }

@@ -1,4 +1,5 @@
-/* See entry_log.h. Runs, changes and marks are short sorted arrays: terms, configurations and MiBs are few. */
+/* See entry_log.h. Runs, changes and marks are short sorted arrays: terms, configurations and MiBs
+ * are few. */
 #include "metad/raft/entry_log.h"
 
 #include "common/base/assert.h"

@@ -1,6 +1,7 @@
 /*
  * What one replica knows of its log in memory: terms of all entries (as runs), the newest entries
- * themselves, the configurations, and about how many bytes lie where. The rows are in the log store.
+ * themselves, the configurations, and about how many bytes lie where. The rows are in the log
+ * store.
  *
  *     snapshot.index   first_index ....... cache_first ....... persisted ....... last_index
  *                      |--- on disk only --|--- cached -------------------------|
@@ -32,7 +33,8 @@ struct entry_log {
     uint64_t first_index;
     uint64_t last_index;
     uint64_t persisted;
-    uint64_t epoch;       /* rises when entries are truncated or replaced: older completions say nothing */
+    uint64_t
+        epoch; /* rises when entries are truncated or replaced: older completions say nothing */
     uint64_t bytes_total; /* ever appended since the start */
     struct log_snapshot snapshot;
 
@@ -62,7 +64,8 @@ void entry_log_begin(struct entry_log *log, const struct log_snapshot *snapshot,
 /* Start-up: the next entry, which is on disk; it is not cached. */
 void entry_log_loaded(struct entry_log *log, const struct log_entry *entry);
 
-/* Puts entries at `index`, replacing what is there from that index on. Takes one reference of each. */
+/* Puts entries at `index`, replacing what is there from that index on. Takes one reference of each.
+ */
 void entry_log_append(struct entry_log *log, uint64_t index, const struct log_entry *entries,
                       uint32_t count);
 uint64_t entry_log_term(const struct entry_log *log, uint64_t index); /* 0: unknown */

@@ -1,11 +1,12 @@
 /*
  * What goes to each peer, in order.
  *
- *     core's message -> queue of the peer -> (terms durable? entries at hand?) -> frame -> transport
+ *     core's message -> queue of the peer -> (terms durable? entries at hand?) -> frame ->
+ * transport
  *
- * A message waits while a term or vote is being written, and while the entries of an APPEND before it are
- * read from the disk. A queue that is full drops the newest: the core sends again. Frames of an APPEND
- * are cut at about 1 MiB.
+ * A message waits while a term or vote is being written, and while the entries of an APPEND before
+ * it are read from the disk. A queue that is full drops the newest: the core sends again. Frames of
+ * an APPEND are cut at about 1 MiB.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -135,7 +136,8 @@ static void send_small(struct replica *r, const struct consensus_message *messag
     };
     struct consensus_message copy = *message;
 
-    /* Only the election that a TimeoutNow asked for may disrupt: its leader has given up its lease. */
+    /* Only the election that a TimeoutNow asked for may disrupt: its leader has given up its lease.
+     */
     if (copy.kind == MESSAGE_VOTE && copy.vote.disrupt && copy.term != r->timeout_now_term + 1) {
         copy.vote.disrupt = false;
     }

@@ -1,10 +1,11 @@
 /*
  * Changes of the members: one at a time, by the leader, after an entry of its own term is applied.
  *
- *     asked -> (serving? nothing pending? caught up?) -> ENTRY_CHANGE in the log -> committed -> done
+ *     asked -> (serving? nothing pending? caught up?) -> ENTRY_CHANGE in the log -> committed ->
+ * done
  *
- * A learner is sent the log (or a copy of the state) like a voter, but is not counted; it is promoted when
- * it holds all but the last few entries.
+ * A learner is sent the log (or a copy of the state) like a voter, but is not counted; it is
+ * promoted when it holds all but the last few entries.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -70,8 +71,7 @@ static enum rc edit_add(struct consensus_configuration *members, uint64_t id)
     return RC_OK;
 }
 
-static enum rc edit_promote(struct replica *r, struct consensus_configuration *members,
-                            uint64_t id)
+static enum rc edit_promote(struct replica *r, struct consensus_configuration *members, uint64_t id)
 {
     struct consensus_member *member = member_find(members, id);
     uint64_t match = 0;
@@ -82,11 +82,11 @@ static enum rc edit_promote(struct replica *r, struct consensus_configuration *m
     if (member->voter) {
         return RC_EXISTS;
     }
-    /* It answered in this term, lags by little, and knows that it is a member: a voter that cannot vote
-     * would only count against us. */
+    /* It answered in this term, lags by little, and knows that it is a member: a voter that cannot
+     * vote would only count against us. */
     match = consensus_match(r->core, id);
-    if (match < r->own_index || match < r->configured || match + CAUGHT_UP_ENTRIES < r->entries.last_index ||
-        snapshot_send_active(r, id)) {
+    if (match < r->own_index || match < r->configured ||
+        match + CAUGHT_UP_ENTRIES < r->entries.last_index || snapshot_send_active(r, id)) {
         return RC_BUSY;
     }
     member->voter = true;

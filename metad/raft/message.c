@@ -86,7 +86,8 @@ void frame_message(struct buffer *out, const struct consensus_message *message)
     case MESSAGE_VOTE:
         put_u64(out, message->vote.last_index);
         put_u64(out, message->vote.last_term);
-        put_u64(out, (message->vote.disrupt ? FLAG_A : 0U) | (message->vote.pre_vote ? FLAG_B : 0U));
+        put_u64(out,
+                (message->vote.disrupt ? FLAG_A : 0U) | (message->vote.pre_vote ? FLAG_B : 0U));
         break;
     case MESSAGE_VOTE_RESULT:
         put_u64(out, (message->vote_result.granted ? FLAG_A : 0U) |

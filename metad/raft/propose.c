@@ -4,8 +4,8 @@
  *
  *     replica_propose -> waiting --post--> core, log -> pending --applied--> finished -> done
  *
- * Promise: RC_OK only for what was applied here as this entry; RC_AMBIGUOUS only for what is in the log
- * and may yet be applied; every other rc means that it never will be. `done` never runs inside
+ * Promise: RC_OK only for what was applied here as this entry; RC_AMBIGUOUS only for what is in the
+ * log and may yet be applied; every other rc means that it never will be. `done` never runs inside
  * replica_propose().
  */
 #include "common/base/assert.h"
@@ -137,8 +137,7 @@ static bool submit(struct replica *r)
     for (struct list *at = r->waiting.next; at != &r->waiting; at = at->next) {
         const size_t len = proposal_len(proposal_of(at));
 
-        if (count == REPLICA_SUBMIT_ENTRIES ||
-            (count > 0 && bytes + len > REPLICA_SUBMIT_BYTES)) {
+        if (count == REPLICA_SUBMIT_ENTRIES || (count > 0 && bytes + len > REPLICA_SUBMIT_BYTES)) {
             break;
         }
         bytes += len;
@@ -149,8 +148,8 @@ static bool submit(struct replica *r)
     }
     entries = mem_alloc(count * sizeof(*entries));
     block = gather(r, count, bytes, entries);
-    rc = consensus_submit(r->core, replica_now_ms(r), ENTRY_COMMAND, count, SLICE_EMPTY,
-                          &r->update, &r->step_error);
+    rc = consensus_submit(r->core, replica_now_ms(r), ENTRY_COMMAND, count, SLICE_EMPTY, &r->update,
+                          &r->step_error);
     if (rc == RC_OK) {
         submitted(r, count, r->update.entries_index, consensus_term(r->core));
         driver_carry_out(r, RC_OK, entries);

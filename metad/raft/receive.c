@@ -1,11 +1,13 @@
 /*
  * What comes from peers: checked, judged by the promises that leases rest on, given to the core.
  *
- *     frame -> decode -> (a leader's? -> heard) -> (a vote? -> refused while a leader was heard) -> core
+ *     frame -> decode -> (a leader's? -> heard) -> (a vote? -> refused while a leader was heard) ->
+ * core
  *
- * Promises: for one election timeout after its start, and after each message accepted from a leader,
- * this replica takes no part in an election (but for one that the leader itself asked for, having given
- * up its lease). Frames that do not pass every check are dropped: losing a message is always safe.
+ * Promises: for one election timeout after its start, and after each message accepted from a
+ * leader, this replica takes no part in an election (but for one that the leader itself asked for,
+ * having given up its lease). Frames that do not pass every check are dropped: losing a message is
+ * always safe.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -27,10 +29,9 @@ static void heard(struct replica *r, const struct frame_header *header)
 static void core_receive(struct replica *r, const struct consensus_message *message,
                          const struct log_entry *given)
 {
-    driver_carry_out(r,
-                     consensus_receive(r->core, replica_now_ms(r), message, &r->update,
-                                       &r->step_error),
-                     given);
+    driver_carry_out(
+        r, consensus_receive(r->core, replica_now_ms(r), message, &r->update, &r->step_error),
+        given);
 }
 
 /* The entries' bytes are borrowed: they move into a block that the log keeps. */
@@ -138,8 +139,7 @@ static void receive_round(struct replica *r, const struct frame *frame)
 {
     const struct frame_header *header = &frame->header;
 
-    if (header->term != consensus_term(r->core) ||
-        consensus_role(r->core) != CONSENSUS_FOLLOWER ||
+    if (header->term != consensus_term(r->core) || consensus_role(r->core) != CONSENSUS_FOLLOWER ||
         consensus_leader(r->core) != header->from) {
         return;
     }
@@ -205,8 +205,8 @@ void replica_receive(struct replica *r, uint64_t from, struct slice bytes)
     }
     if (frame_decode(bytes, &frame, r->receive_entries, &error) != RC_OK) {
         LOG_WARN("raft_frame_refused", "group=%llu replica=%llu from=%llu error=\"%s\"",
-                 (unsigned long long)r->group, (unsigned long long)r->id,
-                 (unsigned long long)from, error.text);
+                 (unsigned long long)r->group, (unsigned long long)r->id, (unsigned long long)from,
+                 error.text);
         return;
     }
     if (frame.header.group != r->group || frame.header.to != r->id || frame.header.from != from) {

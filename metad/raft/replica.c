@@ -4,8 +4,9 @@
  *     open:  log rows -> checks -> (installation repeated) -> core started -> clock started
  *     close: hand leadership over -> what is under way completes -> flush, trim -> freed -> done
  *
- * Refused at open: another replica's directory, an id below the tombstone, a log that ends before the
- * state, any row that fails its checksum. The layer above then wipes the group and has it refilled.
+ * Refused at open: another replica's directory, an id below the tombstone, a log that ends before
+ * the state, any row that fails its checksum. The layer above then wipes the group and has it
+ * refilled.
  */
 #include "metad/raft/replica.h"
 
@@ -122,9 +123,8 @@ static enum rc open_install(struct replica *r, struct replica_load *load, struct
     if (state->installing.index == 0) {
         return RC_OK;
     }
-    LOG_WARN("install_repeated", "group=%llu replica=%llu index=%llu",
-             (unsigned long long)r->group, (unsigned long long)r->id,
-             (unsigned long long)state->installing.index);
+    LOG_WARN("install_repeated", "group=%llu replica=%llu index=%llu", (unsigned long long)r->group,
+             (unsigned long long)r->id, (unsigned long long)state->installing.index);
     if (r->machine->applied(r->machine) < state->installing.index) {
         rc = r->machine->install_finish(r->machine, state->installing.index, error);
     }
@@ -164,8 +164,7 @@ static enum rc open_core(struct replica *r, struct replica_load *load, struct er
     if (r->applied > state->last_index || r->applied < state->snapshot.index) {
         return error_set(error, RC_CORRUPT,
                          "the state is at %llu, but the log is from %llu to %llu",
-                         (unsigned long long)r->applied,
-                         (unsigned long long)state->snapshot.index,
+                         (unsigned long long)r->applied, (unsigned long long)state->snapshot.index,
                          (unsigned long long)state->last_index);
     }
     rc = consensus_open(&r->core, &options);

@@ -1,6 +1,6 @@
 /*
- * One replica of one raft group: consensus.h (the library's raft_step core), driver (carries out its
- * updates), log store, apply. What stands above (metad/apply, metad/service) sees only this.
+ * One replica of one raft group: consensus.h (the library's raft_step core), driver (carries out
+ * its updates), log store, apply. What stands above (metad/apply, metad/service) sees only this.
  *
  *     replica_propose -> log written and synced on a majority -> machine->apply -> proposal->done
  *
@@ -25,32 +25,35 @@ struct log_store; /* metad/log/log_store.h: one per metad, shared by its replica
 struct apply_entry {
     uint64_t index;
     uint64_t term;
-    struct slice data; /* as proposed; borrowed during apply. Empty: a barrier or a configuration. */
-    void *result;      /* set by apply: handed to the proposal when it waits here, else to result_free */
+    struct slice
+        data;     /* as proposed; borrowed during apply. Empty: a barrier or a configuration. */
+    void *result; /* set by apply: handed to the proposal when it waits here, else to result_free */
 };
 
 /* Implemented by metad/apply/machine.c. Deterministic: state is a function of the entries. */
 struct state_machine {
-    /* Index up to which the state is in memory or on disk: what apply must go on from. After open this is
-     * what was flushed last. Any thread. */
+    /* Index up to which the state is in memory or on disk: what apply must go on from. After open
+     * this is what was flushed last. Any thread. */
     uint64_t (*applied)(struct state_machine *machine);
-    /* In order, no gap; each with index applied() + 1. Must not fail for a reason that replicas differ in: an
-     * error of the disk stops the replica (returns false, error set). */
+    /* In order, no gap; each with index applied() + 1. Must not fail for a reason that replicas
+     * differ in: an error of the disk stops the replica (returns false, error set). */
     bool (*apply)(struct state_machine *machine, struct apply_entry *entries, size_t count,
                   struct error *error);
     void (*result_free)(struct state_machine *machine, void *result);
     /* Makes everything applied so far durable; `index` is then what a restart goes on from. */
     enum rc (*flush)(struct state_machine *machine, uint64_t *index, struct error *error);
-    /* A streamed copy of the state at one instant, for a replica that must be filled. On work threads. */
+    /* A streamed copy of the state at one instant, for a replica that must be filled. On work
+     * threads. */
     enum rc (*export_open)(struct state_machine *machine, void **out, uint64_t *index,
                            struct error *error);
     enum rc (*export_next)(struct state_machine *machine, void *handle, struct buffer *chunk,
                            bool *end, struct error *error); /* about 256 KiB a call */
     void (*export_close)(struct state_machine *machine, void *handle);
-    /* Into a side directory; the old state stays until install_finish, which swaps durably. Not while apply
-     * runs. */
+    /* Into a side directory; the old state stays until install_finish, which swaps durably. Not
+     * while apply runs. */
     enum rc (*install_begin)(struct state_machine *machine, struct error *error);
-    enum rc (*install_chunk)(struct state_machine *machine, struct slice chunk, struct error *error);
+    enum rc (*install_chunk)(struct state_machine *machine, struct slice chunk,
+                             struct error *error);
     enum rc (*install_finish)(struct state_machine *machine, uint64_t index, struct error *error);
 };
 
@@ -87,9 +90,9 @@ enum replica_state {
     REPLICA_STARTING,
     REPLICA_FOLLOWER,
     REPLICA_CANDIDATE,
-    REPLICA_LEADER,   /* elected, but an entry of its own term is not applied yet */
-    REPLICA_SERVING,  /* leader that may answer */
-    REPLICA_STOPPED   /* failed: replica_error() says why; it must be refilled or restarted */
+    REPLICA_LEADER,  /* elected, but an entry of its own term is not applied yet */
+    REPLICA_SERVING, /* leader that may answer */
+    REPLICA_STOPPED  /* failed: replica_error() says why; it must be refilled or restarted */
 };
 
 /* Loads the log, starts the clock. A failed open needs no close. Blocking: at start-up. */
@@ -105,8 +108,8 @@ struct proposal {
     const struct slice *parts; /* the entry is these put together; borrowed until done */
     uint32_t part_count;
     void (*done)(struct proposal *proposal); /* on the metad's loop */
-    enum rc rc;   /* RC_OK: applied here, `result` is the machine's. RC_NOT_LEADER, RC_BUSY, RC_FULL: it never
-                     will be. RC_AMBIGUOUS: leadership was lost, it may yet be applied. */
+    enum rc rc; /* RC_OK: applied here, `result` is the machine's. RC_NOT_LEADER, RC_BUSY, RC_FULL:
+                   it never will be. RC_AMBIGUOUS: leadership was lost, it may yet be applied. */
     void *result;
     uint64_t index;
     uint64_t term;
@@ -126,7 +129,8 @@ uint64_t replica_last_index(const struct replica *replica);
  * replica_lease(); only then reply. */
 uint64_t replica_commit(const struct replica *replica);
 uint64_t replica_applied(const struct replica *replica);
-bool replica_lease(const struct replica *replica, uint64_t mono_ns); /* serving, and the lease holds */
+bool replica_lease(const struct replica *replica,
+                   uint64_t mono_ns); /* serving, and the lease holds */
 
 struct replica_read {
     void (*done)(struct replica_read *read); /* on the metad's loop */
@@ -135,7 +139,8 @@ struct replica_read {
     struct list link;
     uint64_t round; /* private */
 };
-/* Slow path: waits for apply, and does a read index round when there is no lease. On the metad's loop. */
+/* Slow path: waits for apply, and does a read index round when there is no lease. On the metad's
+ * loop. */
 void replica_read_index(struct replica *replica, struct replica_read *read);
 
 /* ---- Membership: one change at a time, leader only; on the metad's loop ---- */

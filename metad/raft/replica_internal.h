@@ -1,6 +1,6 @@
 /*
- * One replica, shared by the files of metad/raft only. Each file owns a part of the struct; the head
- * comment of a part names it.
+ * One replica, shared by the files of metad/raft only. Each file owns a part of the struct; the
+ * head comment of a part names it.
  */
 #ifndef METAD_RAFT_REPLICA_INTERNAL_H
 #define METAD_RAFT_REPLICA_INTERNAL_H
@@ -19,15 +19,15 @@ enum {
     REPLICA_HEARTBEAT_MS = 100,
     REPLICA_LOG_BYTES_MAX = 64 * 1024 * 1024,
     REPLICA_FLUSH_AGE_MS = 30000,
-    REPLICA_INFLIGHT_ENTRIES = 2048,               /* to one peer, unanswered */
-    REPLICA_CACHE_BYTES = 4 * 1024 * 1024,         /* newest entries kept for slow followers */
-    REPLICA_UNAPPLIED_BYTES = 16 * 1024 * 1024,    /* beyond: apply reads from the disk */
-    REPLICA_UNWRITTEN_BYTES = 32 * 1024 * 1024,    /* beyond: a follower drops what comes in */
+    REPLICA_INFLIGHT_ENTRIES = 2048,            /* to one peer, unanswered */
+    REPLICA_CACHE_BYTES = 4 * 1024 * 1024,      /* newest entries kept for slow followers */
+    REPLICA_UNAPPLIED_BYTES = 16 * 1024 * 1024, /* beyond: apply reads from the disk */
+    REPLICA_UNWRITTEN_BYTES = 32 * 1024 * 1024, /* beyond: a follower drops what comes in */
     REPLICA_PROPOSALS_MAX = 16384,
     REPLICA_PROPOSAL_BYTES = 32 * 1024 * 1024,
-    REPLICA_SUBMIT_ENTRIES = 1024,                 /* of one step */
+    REPLICA_SUBMIT_ENTRIES = 1024, /* of one step */
     REPLICA_SUBMIT_BYTES = 4 * 1024 * 1024,
-    REPLICA_APPLY_ENTRIES = 256,                   /* of one call of apply */
+    REPLICA_APPLY_ENTRIES = 256, /* of one call of apply */
     REPLICA_APPLY_BYTES = 4 * 1024 * 1024,
     REPLICA_LINKS_MAX = CONSENSUS_MEMBERS_MAX,
     REPLICA_LINK_QUEUE_MAX = 256,
@@ -104,13 +104,13 @@ struct replica {
     struct consensus *core;
     struct entry_log entries;
     struct log_watch watch;
-    struct error error;       /* why it stopped */
-    struct error step_error;  /* of the step under way */
+    struct error error;      /* why it stopped */
+    struct error step_error; /* of the step under way */
     struct consensus_update update;
     bool stopped;
-    bool changed;             /* on_change is owed */
-    uint32_t writes;          /* under way */
-    uint32_t term_writes;     /* of them with a term or vote: messages wait for these */
+    bool changed;         /* on_change is owed */
+    uint32_t writes;      /* under way */
+    uint32_t term_writes; /* of them with a term or vote: messages wait for these */
     size_t unwritten_bytes;
     enum consensus_role role; /* as last seen */
     uint64_t term;
@@ -122,7 +122,7 @@ struct replica {
     uint64_t timer_at_ns; /* 0: not armed */
 
     /* receive.c: the promises that leases rest on */
-    uint64_t heard_ns;         /* when a leader was last accepted, or the start */
+    uint64_t heard_ns; /* when a leader was last accepted, or the start */
     uint64_t heard_term;
     uint64_t heard_round;      /* newest round accepted in heard_term */
     uint64_t timeout_now_term; /* of the last TimeoutNow */
@@ -191,12 +191,14 @@ static inline uint64_t replica_now_ms(const struct replica *r)
 void replica_close_continue(struct replica *r);
 
 /* driver.c */
-/* Carries out what a step asked for. `given`: the entries given in; each that is taken gets its references. */
+/* Carries out what a step asked for. `given`: the entries given in; each that is taken gets its
+ * references. */
 void driver_carry_out(struct replica *r, enum rc rc, const struct log_entry *given);
 /* After every event: role changes, barrier, configurations, apply, lease, timer. */
 void driver_settle(struct replica *r);
 void driver_fail(struct replica *r, const struct error *error);
-/* A write besides entries: trims and installations. Takes `snapshot`; `then` runs when it is durable. */
+/* A write besides entries: trims and installations. Takes `snapshot`; `then` runs when it is
+ * durable. */
 void driver_write_snapshot(struct replica *r, unsigned what, struct log_snapshot *snapshot,
                            uint64_t trim_below, void (*then)(struct replica *r));
 void driver_timer(struct env_timer *timer);
@@ -225,7 +227,7 @@ void link_deinit(struct replica *r);
 void link_send(struct replica *r, const struct consensus_message *message);
 void link_resume(struct replica *r); /* terms are durable: what waited leaves */
 bool link_idle(const struct replica *r);
-struct link *link_find(struct replica *r, uint64_t peer); /* NULL: none */
+struct link *link_find(struct replica *r, uint64_t peer);    /* NULL: none */
 struct link *link_reserve(struct replica *r, uint64_t peer); /* NULL: too many peers */
 /* A frame that is none of the core's. Held back like all others. */
 void link_send_round(struct replica *r, uint64_t peer, enum message_kind kind);
@@ -249,12 +251,13 @@ void snapshot_send_result(struct replica *r, const struct frame *frame);
 void snapshot_send_reached(struct replica *r, uint64_t peer, uint64_t index);
 void snapshot_send_abort_all(struct replica *r);
 bool snapshot_send_idle(const struct replica *r);
-uint64_t snapshot_send_hold(const struct replica *r); /* entries above are needed; UINT64_MAX: none */
+uint64_t
+snapshot_send_hold(const struct replica *r); /* entries above are needed; UINT64_MAX: none */
 
 /* snapshot_receive.c */
 void snapshot_receive_begin(struct replica *r, const struct frame *frame);
 void snapshot_receive_chunk(struct replica *r, const struct frame *frame);
-void snapshot_receive_accepted(struct replica *r); /* the core wants it */
+void snapshot_receive_accepted(struct replica *r);  /* the core wants it */
 void snapshot_receive_unwritten(struct replica *r); /* stopped while a row of it was written */
 void snapshot_receive_abort(struct replica *r);
 bool snapshot_receive_idle(const struct replica *r);

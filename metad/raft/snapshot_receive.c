@@ -5,8 +5,9 @@
  *     last  -> core: INSTALL -> it agrees -> `installing` row (synced)
  *           -> install_finish (apply queue) -> `installed` row, the log reset (synced) -> core
  *
- * Between the two rows nothing is applied and a restart repeats the swap (replica.c). A session that is
- * replaced by another, or falls silent, is forgotten: what it staged is overwritten by install_begin.
+ * Between the two rows nothing is applied and a restart repeats the swap (replica.c). A session
+ * that is replaced by another, or falls silent, is forgotten: what it staged is overwritten by
+ * install_begin.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -83,8 +84,8 @@ static void job_run(struct env_work *work)
     if (s->finishing) {
         s->rc = machine->install_finish(machine, s->snapshot.index, &s->error);
     } else if (s->chunk != NULL) {
-        s->rc = machine->install_chunk(machine, slice_of(s->chunk->bytes, s->chunk->len),
-                                       &s->error);
+        s->rc =
+            machine->install_chunk(machine, slice_of(s->chunk->bytes, s->chunk->len), &s->error);
     } else {
         s->rc = machine->install_begin(machine, &s->error);
     }
@@ -106,10 +107,9 @@ static void offer(struct snapshot_receive *s)
         receive_abort(s);
         return;
     }
-    driver_carry_out(r,
-                     consensus_receive(r->core, replica_now_ms(r), &message, &r->update,
-                                       &r->step_error),
-                     NULL);
+    driver_carry_out(
+        r, consensus_receive(r->core, replica_now_ms(r), &message, &r->update, &r->step_error),
+        NULL);
     if (!s->finishing && !r->stopped) {
         receive_abort(s); /* it has all that by now */
     }
@@ -147,10 +147,10 @@ static void installed(struct replica *r)
     LOG_INFO("snapshot_installed", "group=%llu replica=%llu index=%llu",
              (unsigned long long)r->group, (unsigned long long)r->id,
              (unsigned long long)s->snapshot.index);
-    driver_carry_out(r,
-                     consensus_installed(r->core, replica_now_ms(r), &s->snapshot, &r->update,
-                                         &r->step_error),
-                     NULL);
+    driver_carry_out(
+        r,
+        consensus_installed(r->core, replica_now_ms(r), &s->snapshot, &r->update, &r->step_error),
+        NULL);
     s->working = false;
     receive_free(s);
 }

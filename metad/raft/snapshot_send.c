@@ -1,12 +1,14 @@
 /*
  * Copies of the state for peers that lag behind the log.
  *
- *     core: INSTALL -> export_open -> BEGIN -> chunk, chunk -> ... -> last -> (the peer swaps) -> result
+ *     core: INSTALL -> export_open -> BEGIN -> chunk, chunk -> ... -> last -> (the peer swaps) ->
+ * result
  *                                       ^--------- RESULT ------'
  *
- * Two chunks are under way at most. A session that gets no answer for ten election timeouts is dropped;
- * the core asks for another. While one lives the log is not trimmed beyond what the peer will need next.
- * The copy is streamed beside the library, which hears of it only when it stands ready at the peer.
+ * Two chunks are under way at most. A session that gets no answer for ten election timeouts is
+ * dropped; the core asks for another. While one lives the log is not trimmed beyond what the peer
+ * will need next. The copy is streamed beside the library, which hears of it only when it stands
+ * ready at the peer.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -23,12 +25,12 @@ struct snapshot_send {
     struct log_snapshot snapshot;
     void *handle; /* the machine's; NULL: not open, or closed */
     struct buffer chunk;
-    uint64_t sent;     /* chunks */
+    uint64_t sent; /* chunks */
     uint64_t answered;
     bool opening;
-    bool last_read;  /* the chunk in `chunk` is the last */
+    bool last_read; /* the chunk in `chunk` is the last */
     bool last_sent;
-    bool working;    /* a job is under way */
+    bool working; /* a job is under way */
     bool aborted;
     struct env_work work;
     struct env_timer timer; /* quiet for too long */
@@ -182,8 +184,7 @@ static void step_done(struct env_work *work)
     } else {
         s->sent++;
         frame_open(s, FRAME_SNAPSHOT_CHUNK);
-        frame_snapshot_chunk(&r->frame, s->session, s->sent, s->last_read,
-                             buffer_slice(&s->chunk));
+        frame_snapshot_chunk(&r->frame, s->session, s->sent, s->last_read, buffer_slice(&s->chunk));
         link_send_frame(r, s->peer);
         s->last_sent = s->last_read;
         if (s->last_sent) {

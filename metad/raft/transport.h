@@ -1,6 +1,7 @@
 /*
- * Links between the replicas of one process: messages are copied and delivered on the next turn of the
- * loop, in order. All on one loop. A queue that is full drops the newest message, as a network would.
+ * Links between the replicas of one process: messages are copied and delivered on the next turn of
+ * the loop, in order. All on one loop. A queue that is full drops the newest message, as a network
+ * would.
  */
 #ifndef METAD_RAFT_TRANSPORT_H
 #define METAD_RAFT_TRANSPORT_H

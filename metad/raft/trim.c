@@ -4,8 +4,8 @@
  *     log grew by log_bytes_max, or 30 s with entries -> machine->flush (apply queue)
  *         -> core: the log begins at the flushed index -> rows below go, but for a trailing part
  *
- * Promise: the log is never trimmed beyond what the machine says a restart goes on from, nor beyond what
- * a copy under way to a peer will need.
+ * Promise: the log is never trimmed beyond what the machine says a restart goes on from, nor beyond
+ * what a copy under way to a peer will need.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"

@@ -372,8 +372,7 @@ struct raft_world_node *raft_world_leader(struct raft_world *world)
         struct raft_world_node *node = &world->nodes[i];
 
         if (node->up && replica_state(node->replica) == REPLICA_SERVING &&
-            (leader == NULL ||
-             replica_term(node->replica) > replica_term(leader->replica))) {
+            (leader == NULL || replica_term(node->replica) > replica_term(leader->replica))) {
             leader = node;
         }
     }
@@ -395,7 +394,8 @@ static void world_print(struct raft_world *world)
         if (!node->up) {
             continue;
         }
-        (void)fprintf(stderr, "replica %lu: state %d term %lu last %lu commit %lu applied %lu members",
+        (void)fprintf(stderr,
+                      "replica %lu: state %d term %lu last %lu commit %lu applied %lu members",
                       (unsigned long)node->id, (int)replica_state(node->replica),
                       (unsigned long)replica_term(node->replica),
                       (unsigned long)replica_last_index(node->replica),

@@ -1,10 +1,10 @@
 /*
- * Up to seven replicas of one group in the simulated world, over a state machine that is a running hash,
- * and links that delay, drop and cut but keep their order.
+ * Up to seven replicas of one group in the simulated world, over a state machine that is a running
+ * hash, and links that delay, drop and cut but keep their order.
  *
- * Checked all the time: the same (term, value) is applied at an index on every replica; one leader a
- * term; what was answered RC_OK is never lost; a read under a lease or by read index never misses what was
- * answered before it began.
+ * Checked all the time: the same (term, value) is applied at an index on every replica; one leader
+ * a term; what was answered RC_OK is never lost; a read under a lease or by read index never misses
+ * what was answered before it began.
  */
 #ifndef TESTS_LIB_RAFT_WORLD_H
 #define TESTS_LIB_RAFT_WORLD_H
