@@ -73,7 +73,13 @@ static inline void fake_http_fill(struct fake_http *fake, struct http_read *read
     read->rc = len == 0 && fake->cut ? RC_CLOSED : RC_OK;
 }
 
-bool http_body_read(struct http_exchange *exchange, struct http_read *read, void *to, size_t len)
+bool __wrap_http_body_read(struct http_exchange *exchange, struct http_read *read, void *to,
+                           size_t len);
+bool __wrap_http_reply_write(struct http_exchange *exchange, struct http_write *write,
+                             const struct slice *from, size_t count);
+
+bool __wrap_http_body_read(struct http_exchange *exchange, struct http_read *read, void *to,
+                           size_t len)
 {
     struct fake_http *fake = CONTAINER_OF(exchange, struct fake_http, exchange);
 
@@ -89,8 +95,8 @@ bool http_body_read(struct http_exchange *exchange, struct http_read *read, void
     return false;
 }
 
-bool http_reply_write(struct http_exchange *exchange, struct http_write *write,
-                      const struct slice *from, size_t count)
+bool __wrap_http_reply_write(struct http_exchange *exchange, struct http_write *write,
+                             const struct slice *from, size_t count)
 {
     struct fake_http *fake = CONTAINER_OF(exchange, struct fake_http, exchange);
 
