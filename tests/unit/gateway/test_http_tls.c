@@ -431,7 +431,7 @@ static void tls_client_close(struct tls_client *client, struct http_fixture *htt
     http_client_close(&client->raw, http);
 }
 
-static void http_open(struct http_fixture *http, struct fixture *fixture)
+static void http_open(struct http_fixture *http, struct fixture *fixture, uint64_t seed)
 {
     const struct http_options options = {.idle_timeout_ms = 60000,
                                          .header_timeout_ms = 10000,
@@ -439,7 +439,7 @@ static void http_open(struct http_fixture *http, struct fixture *fixture)
                                          .connections_max = 10,
                                          .tls = fixture->context};
 
-    http_fixture_open(http, 1, &options);
+    http_fixture_open(http, seed, &options);
 }
 
 /* The same connection code over TLS: uploads, large replies, a kernel that takes little at a time.
@@ -457,7 +457,7 @@ static void test_requests_over_tls(void **state)
         static struct tls_client client;
         struct fixture *fixture = *state;
 
-        http_open(&http, fixture);
+        http_open(&http, fixture, 1);
         sim_net_faults(http.sim)->partial_bytes = partial[i];
         tls_client_open(&client, &http, fixture->client_context);
         tls_client_run(&client, &http, 50);
@@ -483,7 +483,7 @@ static void test_stopped_reader_over_tls(void **state)
     struct fixture *fixture = *state;
     static const char request[] = "GET /write/3000000 HTTP/1.1\r\nHost: s3\r\n\r\n";
 
-    http_open(&http, fixture);
+    http_open(&http, fixture, 1);
     tls_client_open(&client, &http, fixture->client_context);
     tls_client_run(&client, &http, 50);
     http_client_pause(&client.raw, true);
@@ -497,6 +497,49 @@ static void test_stopped_reader_over_tls(void **state)
     http_fixture_close(&http);
 }
 
+enum { FAULT_SEEDS = 60, FAULT_ROUNDS = 60 };
+
+/* Requests at random over a network at random: as test_http_faults.c, through the seals. */
+static void run_faults(struct fixture *fixture, uint64_t seed)
+{
+    static const char *requests[] = {"GET /write/90000 HTTP/1.1\r\nHost: s3\r\n\r\n",
+                                     "GET /chunked/70000 HTTP/1.1\r\nHost: s3\r\n\r\n",
+                                     "PUT /echo HTTP/1.1\r\nHost: s3\r\nContent-Length: 5\r\n"
+                                     "Expect: 100-continue\r\n\r\nhello",
+                                     "GET /abort HTTP/1.1\r\nHost: s3\r\n\r\n"};
+    static struct http_fixture http;
+    static struct tls_client client;
+    struct sim_net_faults *faults;
+
+    http_open(&http, fixture, seed);
+    faults = sim_net_faults(http.sim);
+    faults->partial_bytes = 1 + sim_below(http.sim, 20000);
+    faults->window_bytes = 2000 + sim_below(http.sim, 60000);
+    faults->pieces = SIM_PIECES_RANDOM;
+    faults->reset_ppm = sim_chance(http.sim, 300) ? 5000 : 0;
+    tls_client_open(&client, &http, fixture->client_context);
+    for (size_t i = 0; i < FAULT_ROUNDS && !client.raw.ended; i++) {
+        const char *request = requests[sim_below(http.sim, sim_chance(http.sim, 50) ? 4 : 3)];
+
+        tls_client_run(&client, &http, (unsigned)sim_below(http.sim, 10));
+        if (SSL_is_init_finished(client.ssl)) {
+            (void)SSL_write(client.ssl, request, (int)strlen(request));
+        }
+        http_client_pause(&client.raw, sim_chance(http.sim, 100));
+    }
+    http_client_pause(&client.raw, sim_chance(http.sim, 500));
+    tls_client_run(&client, &http, 500);
+    tls_client_close(&client, &http);
+    http_fixture_close(&http); /* asserts: all ended, all closed */
+}
+
+static void test_faults_over_tls(void **state)
+{
+    for (uint64_t seed = 1; seed <= FAULT_SEEDS; seed++) {
+        run_faults(*state, seed);
+    }
+}
+
 /* Half a handshake does not hold a connection, nor does plain HTTP on this port. */
 static void test_handshakes_end_in_time(void **state)
 {
@@ -504,7 +547,7 @@ static void test_handshakes_end_in_time(void **state)
     static struct http_client plain;
     static struct http_client silent;
 
-    http_open(&http, *state);
+    http_open(&http, *state, 1);
     http_client_open(&plain, &http);
     http_client_open(&silent, &http);
     http_client_send(&plain, SLICE("GET / HTTP/1.1\r\nHost: s3\r\n\r\n"));
@@ -534,6 +577,7 @@ int main(void)
         TEST(test_name_selects_the_certificate),
         TEST(test_requests_over_tls),
         TEST(test_stopped_reader_over_tls),
+        TEST(test_faults_over_tls),
         TEST(test_handshakes_end_in_time),
     };
 
