@@ -37,8 +37,8 @@ size_t identity_encode(const struct identity *identity, uint8_t out[IDENTITY_BYT
     le32_put(body + 56, identity->slot);
     le32_put(body + 60, identity->member_count);
     for (uint32_t i = 0; i < identity->member_count; i++) {
-        le64_put(body + BODY_FIXED_BYTES + i * MEMBER_BYTES, identity->members[i].disk_id);
-        memcpy(body + BODY_FIXED_BYTES + i * MEMBER_BYTES + 8, identity->members[i].uuid,
+        le64_put(body + BODY_FIXED_BYTES + (size_t)i * MEMBER_BYTES, identity->members[i].disk_id);
+        memcpy(body + BODY_FIXED_BYTES + (size_t)i * MEMBER_BYTES + 8, identity->members[i].uuid,
                IDENTITY_ID_BYTES);
     }
     memcpy(out, magic, sizeof(magic));
@@ -72,8 +72,8 @@ static enum rc identity_decode_body(const uint8_t *body, uint32_t len, struct id
         return error_set(error, RC_CORRUPT, "members do not fit its length");
     }
     for (uint32_t i = 0; i < out->member_count; i++) {
-        out->members[i].disk_id = le64_get(body + BODY_FIXED_BYTES + i * MEMBER_BYTES);
-        memcpy(out->members[i].uuid, body + BODY_FIXED_BYTES + i * MEMBER_BYTES + 8,
+        out->members[i].disk_id = le64_get(body + BODY_FIXED_BYTES + (size_t)i * MEMBER_BYTES);
+        memcpy(out->members[i].uuid, body + BODY_FIXED_BYTES + (size_t)i * MEMBER_BYTES + 8,
                IDENTITY_ID_BYTES);
     }
     if (out->state != IDENTITY_FORMING && out->disk_id == 0) {

@@ -145,13 +145,13 @@ static enum rc options_check(const struct serve_options *out, struct error *erro
     return options_check_keys(out, error);
 }
 
-enum rc serve_options_read(struct env *env, int argc, char *const *argv, struct serve_options *out,
-                           bool *help, struct error *error)
+enum rc serve_options_read(struct env *env, struct config_arguments *arguments,
+                           struct serve_options *out, struct error *error)
 {
     struct config_seen seen = {0};
-    enum rc rc = config_flags(&serve_options_table, out, &seen, argc, argv, help, error);
+    enum rc rc = config_flags(&serve_options_table, out, &seen, arguments, error);
 
-    if (rc != RC_OK || *help) {
+    if (rc != RC_OK || arguments->help) {
         return rc;
     }
     rc = config_environment(&serve_options_table, out, &seen, error);

@@ -40,10 +40,10 @@ struct serve_options {
 
 extern const struct config_table serve_options_table;
 
-/* argv after "kist serve". RC_INVALID with one line of text; *help: --help was asked. `env` reads
- * the file. The caller frees with config_free(&serve_options_table, out). */
-enum rc serve_options_read(struct env *env, int argc, char *const *argv, struct serve_options *out,
-                           bool *help, struct error *error);
+/* Arguments after "kist serve". RC_INVALID with one line of text. `env` reads the file. The caller
+ * frees with config_free(&serve_options_table, out). */
+enum rc serve_options_read(struct env *env, struct config_arguments *arguments,
+                           struct serve_options *out, struct error *error);
 /* A whole file of at most `max` bytes, NUL-terminated: returns owned, or NULL with the error set.
  */
 char *file_read_all(struct env *env, const char *path, size_t max, size_t *len,

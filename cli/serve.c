@@ -299,8 +299,7 @@ static int serve_run(const struct serve_options *options)
 
 /* The options are read through a small world of their own: how many loops there will be stands in
  * them. */
-static int serve_read_options(int argc, char *const *argv, struct serve_options *options,
-                              bool *help)
+static int serve_read_options(struct config_arguments *arguments, struct serve_options *options)
 {
     const struct env_uv_options world = {.loop_count = 1, .pool_count = 1, .without_uring = true};
     struct error error = {0};
@@ -308,7 +307,7 @@ static int serve_read_options(int argc, char *const *argv, struct serve_options 
     enum rc rc = RC_IO;
 
     if (uv != NULL) {
-        rc = serve_options_read(env_uv_env(uv, 0), argc, argv, options, help, &error);
+        rc = serve_options_read(env_uv_env(uv, 0), arguments, options, &error);
         env_uv_close(uv);
     }
     if (rc != RC_OK) {
@@ -321,10 +320,10 @@ static int serve_read_options(int argc, char *const *argv, struct serve_options 
 int serve_main(int argc, char *const *argv)
 {
     struct serve_options options = {0};
-    bool help = false;
-    int code = serve_read_options(argc, argv, &options, &help);
+    struct config_arguments arguments = {.argv = argv, .argc = argc};
+    int code = serve_read_options(&arguments, &options);
 
-    if (code == 0 && help) {
+    if (code == 0 && arguments.help) {
         struct buffer out;
 
         buffer_init(&out);

@@ -22,11 +22,39 @@ static uint32_t losses_metadata(const struct serve *serve, const uint64_t *domai
     return place_losses_tolerated(&group, 1, domains, count);
 }
 
+/* The slot of a disk; 0 for one that is no directory's any more. */
+static uint32_t slot_of_disk(const struct serve *serve, uint64_t disk_id)
+{
+    for (uint32_t slot = 0; slot < serve->directories.count; slot++) {
+        if (serve->directories.items[slot].disk_id == disk_id) {
+            return slot;
+        }
+    }
+    return 0;
+}
+
+/* A stored group of the scheme, its disks as slots; false: a fallback group. */
+static bool group_of_scheme(const struct serve *serve, const Kist__PlacementGroup *row,
+                            struct place_group *out)
+{
+    struct place_scheme scheme = place_scheme_for(serve->directories.count);
+
+    if (row->data_shards != scheme.data_shards || row->parity_shards != scheme.parity_shards ||
+        row->n_disks != scheme.data_shards + scheme.parity_shards) {
+        return false;
+    }
+    out->data_shards = row->data_shards;
+    out->parity_shards = row->parity_shards;
+    for (size_t i = 0; i < row->n_disks; i++) {
+        out->disks[i] = slot_of_disk(serve, row->disks[i]);
+    }
+    return true;
+}
+
 /* min(what the data survives, what the metadata survives), by domains[i] of directory i. */
 static uint32_t losses_by(const struct serve *serve, const uint64_t *domains)
 {
     const struct view *view = serve->meta->view(serve->meta);
-    struct place_scheme scheme = place_scheme_for(serve->directories.count);
     size_t count = view_group_count(view);
     struct place_group *groups = mem_alloc((count + 1) * sizeof(*groups));
     uint32_t used = 0;
@@ -34,22 +62,7 @@ static uint32_t losses_by(const struct serve *serve, const uint64_t *domains)
     uint32_t metadata = losses_metadata(serve, domains);
 
     for (size_t i = 0; i < count; i++) {
-        const Kist__PlacementGroup *row = view_group_at(view, i);
-
-        if (row->data_shards != scheme.data_shards || row->parity_shards != scheme.parity_shards ||
-            row->n_disks != scheme.data_shards + scheme.parity_shards) {
-            continue;
-        }
-        groups[used].data_shards = row->data_shards;
-        groups[used].parity_shards = row->parity_shards;
-        for (uint32_t j = 0; j < row->n_disks; j++) {
-            for (uint32_t slot = 0; slot < serve->directories.count; slot++) {
-                if (serve->directories.items[slot].disk_id == row->disks[j]) {
-                    groups[used].disks[j] = slot;
-                }
-            }
-        }
-        used += 1;
+        used += group_of_scheme(serve, view_group_at(view, i), &groups[used]) ? 1 : 0;
     }
     data = place_losses_tolerated(groups, used, domains, serve->directories.count);
     mem_free(groups);

@@ -146,7 +146,7 @@ static void place_disks(struct serve *serve, Kist__PutPlacement *placement)
     size_t count = 2 * (size_t)directories->count;
     Kist__Disk *rows = arena_alloc(&serve->arena, count * sizeof(*rows));
 
-    placement->disks = arena_alloc(&serve->arena, count * sizeof(Kist__Disk *));
+    placement->disks = (Kist__Disk **)arena_alloc(&serve->arena, count * sizeof(Kist__Disk *));
     for (uint32_t i = 0; i < directories->count; i++) {
         const struct directory *directory = &directories->items[i];
 
@@ -173,7 +173,8 @@ static void place_first_groups(struct serve *serve, Kist__PutPlacement *placemen
     uint32_t count = place_groups(serve->directories.count, made, &scheme_count);
     Kist__PlacementGroup *rows = arena_alloc(&serve->arena, count * sizeof(*rows));
 
-    placement->groups = arena_alloc(&serve->arena, count * sizeof(Kist__PlacementGroup *));
+    placement->groups =
+        (Kist__PlacementGroup **)arena_alloc(&serve->arena, count * sizeof(Kist__PlacementGroup *));
     placement->n_groups = count;
     for (uint32_t i = 0; i < count; i++) {
         Kist__PlacementGroup *row = &rows[i];
@@ -273,6 +274,16 @@ static void replacements_find(const struct serve *serve, const struct view *view
     }
 }
 
+static uint64_t replacement_of(const struct replacements *found, uint64_t id)
+{
+    for (uint32_t i = 0; i < found->count; i++) {
+        if (found->old_ids[i] == id) {
+            return found->new_ids[i];
+        }
+    }
+    return id;
+}
+
 static void place_replace(struct serve *serve, Kist__PutPlacement *placement)
 {
     const struct view *view = serve->meta->view(serve->meta);
@@ -280,7 +291,8 @@ static void place_replace(struct serve *serve, Kist__PutPlacement *placement)
     struct replacements found = {.count = 0};
 
     replacements_find(serve, view, &found);
-    placement->groups = arena_alloc(&serve->arena, count * sizeof(Kist__PlacementGroup *));
+    placement->groups =
+        (Kist__PlacementGroup **)arena_alloc(&serve->arena, count * sizeof(Kist__PlacementGroup *));
     for (size_t i = 0; i < count; i++) {
         const Kist__PlacementGroup *old = view_group_at(view, i);
         Kist__PlacementGroup *row = arena_alloc(&serve->arena, sizeof(*row));
@@ -289,13 +301,8 @@ static void place_replace(struct serve *serve, Kist__PutPlacement *placement)
         *row = *old;
         row->disks = arena_alloc(&serve->arena, old->n_disks * sizeof(uint64_t));
         for (size_t j = 0; j < old->n_disks; j++) {
-            row->disks[j] = old->disks[j];
-            for (uint32_t k = 0; k < found.count; k++) {
-                if (old->disks[j] == found.old_ids[k]) {
-                    row->disks[j] = found.new_ids[k];
-                    changed = true;
-                }
-            }
+            row->disks[j] = replacement_of(&found, old->disks[j]);
+            changed = changed || row->disks[j] != old->disks[j];
         }
         if (changed) {
             row->epoch = old->epoch + 1;

@@ -9,7 +9,7 @@
 #include "common/base/assert.h"
 #include "common/base/mem.h"
 
-enum { VARIABLE_MAX = 64, ASSIGN_MAX = 4096 };
+enum { ASSIGN_MAX = 4096 };
 
 /* ---- Values ---- */
 
@@ -168,7 +168,7 @@ static enum rc option_set(const struct config_option *option, void *into, struct
     switch (option->type) {
     case CONFIG_TEXT:
     case CONFIG_SECRET: {
-        char **place = field;
+        char **place = (char **)field;
 
         mem_free(*place);
         *place = text.len > 0 ? mem_copy(text.data, text.len) : NULL; /* empty is not given */
@@ -209,11 +209,11 @@ static const struct config_option *table_find(const struct config_table *table, 
     return NULL;
 }
 
-/* The value of the flag at argv[*at]: after "=", or the next argument; a BOOL needs none. */
-static enum rc flag_value(const struct config_option *option, int argc, char *const *argv, int *at,
+/* The value of the flag at hand: after "=", or the next argument; a BOOL needs none. */
+static enum rc flag_value(const struct config_option *option, struct config_arguments *arguments,
                           struct slice *value, struct error *error)
 {
-    const char *equals = strchr(argv[*at], '=');
+    const char *equals = strchr(arguments->argv[arguments->at], '=');
 
     if (equals != NULL) {
         *value = slice_str(equals + 1);
@@ -223,18 +223,18 @@ static enum rc flag_value(const struct config_option *option, int argc, char *co
         *value = SLICE("true");
         return RC_OK;
     }
-    if (*at + 1 >= argc) {
+    if (arguments->at + 1 >= arguments->argc) {
         return error_set(error, RC_INVALID, "--%s needs a value", option->name);
     }
-    *at += 1;
-    *value = slice_str(argv[*at]);
+    arguments->at += 1;
+    *value = slice_str(arguments->argv[arguments->at]);
     return RC_OK;
 }
 
 static enum rc flag_read(const struct config_table *table, void *into, struct config_seen *seen,
-                         int argc, char *const *argv, int *at, struct error *error)
+                         struct config_arguments *arguments, struct error *error)
 {
-    struct slice argument = slice_str(argv[*at]);
+    struct slice argument = slice_str(arguments->argv[arguments->at]);
     struct slice name =
         slice_starts(argument, SLICE("--")) ? slice_after(argument, 2) : SLICE_EMPTY;
     const struct config_option *option;
@@ -243,7 +243,7 @@ static enum rc flag_read(const struct config_table *table, void *into, struct co
 
     option = table_find(table, slice_of(name.data, slice_find(name, '=')));
     if (option == NULL) {
-        return error_set(error, RC_INVALID, "unknown option '%s'; see --help", argv[*at]);
+        return error_set(error, RC_INVALID, "unknown option '%s'; see --help", argument.data);
     }
     if (option->type == CONFIG_SECRET) {
         return error_set(error, RC_INVALID,
@@ -251,7 +251,7 @@ static enum rc flag_read(const struct config_table *table, void *into, struct co
                          "environment or in the file of --config",
                          option->name);
     }
-    rc = flag_value(option, argc, argv, at, &value, error);
+    rc = flag_value(option, arguments, &value, error);
     if (rc != RC_OK) {
         return rc;
     }
@@ -264,18 +264,18 @@ static enum rc flag_read(const struct config_table *table, void *into, struct co
 }
 
 enum rc config_flags(const struct config_table *table, void *into, struct config_seen *seen,
-                     int argc, char *const *argv, bool *help, struct error *error)
+                     struct config_arguments *arguments, struct error *error)
 {
     ASSERT(table->count <= CONFIG_OPTIONS_MAX);
-    *help = false;
-    for (int at = 0; at < argc; at++) {
+    for (arguments->at = 0; arguments->at < arguments->argc; arguments->at++) {
+        const char *argument = arguments->argv[arguments->at];
         enum rc rc;
 
-        if (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0) {
-            *help = true;
+        if (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0) {
+            arguments->help = true;
             return RC_OK;
         }
-        rc = flag_read(table, into, seen, argc, argv, &at, error);
+        rc = flag_read(table, into, seen, arguments, error);
         if (rc != RC_OK) {
             return rc;
         }
@@ -283,29 +283,15 @@ enum rc config_flags(const struct config_table *table, void *into, struct config
     return RC_OK;
 }
 
-/* "admin-listen" -> "KIST_ADMIN_LISTEN" */
-static void variable_name(const struct config_option *option, char out[VARIABLE_MAX])
-{
-    size_t at = 5;
-
-    memcpy(out, "KIST_", 5);
-    for (const char *c = option->name; *c != '\0'; c++) {
-        ASSERT(at + 1 < VARIABLE_MAX);
-        out[at] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
-        at += 1;
-    }
-    out[at] = '\0';
-}
-
 enum rc config_environment(const struct config_table *table, void *into, struct config_seen *seen,
                            struct error *error)
 {
     for (size_t i = 0; i < table->count; i++) {
-        char name[VARIABLE_MAX];
+        char name[CONFIG_VARIABLE_MAX];
         const char *value;
         enum rc rc;
 
-        variable_name(&table->options[i], name);
+        config_variable(&table->options[i], name);
         value = getenv(name); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
         if (value == NULL || value[0] == '\0' || seen->set[i]) {
             continue;
@@ -401,7 +387,7 @@ void config_free(const struct config_table *table, void *from)
         void *field = (char *)from + table->options[i].offset;
 
         if (table->options[i].type == CONFIG_TEXT || table->options[i].type == CONFIG_SECRET) {
-            char **text = field;
+            char **text = (char **)field;
 
             mem_free(*text);
             *text = NULL;

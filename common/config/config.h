@@ -61,10 +61,17 @@ struct config_seen {
     bool set[CONFIG_OPTIONS_MAX];
 };
 
-/* Flags: "--name value", "--name=value". RC_INVALID with one line of text on the first mistake.
- * *help is set by --help or -h. */
+/* Arguments of the command line, without the program's and the command's name. */
+struct config_arguments {
+    char *const *argv;
+    int argc;
+    int at;
+    bool help; /* --help or -h was among them */
+};
+
+/* Flags: "--name value", "--name=value". RC_INVALID with one line of text on the first mistake. */
 enum rc config_flags(const struct config_table *table, void *into, struct config_seen *seen,
-                     int argc, char *const *argv, bool *help, struct error *error);
+                     struct config_arguments *arguments, struct error *error);
 enum rc config_environment(const struct config_table *table, void *into, struct config_seen *seen,
                            struct error *error);
 /* Content of the INI file; `path` only for messages. Sections are refused but [serve]. */
@@ -79,6 +86,10 @@ void config_write_sample(const struct config_table *table, struct buffer *out); 
 void config_write_page(const struct config_table *table, struct buffer *out);   /* Markdown */
 void config_write_man(const struct config_table *table,
                       struct buffer *out); /* the OPTIONS of roff */
+
+enum { CONFIG_VARIABLE_MAX = 64 };
+/* "admin-listen" -> "KIST_ADMIN_LISTEN" */
+void config_variable(const struct config_option *option, char out[CONFIG_VARIABLE_MAX]);
 
 /* One value as the table's types read it; for tests and for command lines of other commands. */
 enum rc config_parse_size(struct slice text, uint64_t *out);

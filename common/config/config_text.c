@@ -5,7 +5,25 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "common/base/assert.h"
+
 enum { FLAG_COLUMN = 34 };
+
+void config_variable(const struct config_option *option, char out[CONFIG_VARIABLE_MAX])
+{
+    size_t at = 5;
+
+    memcpy(out, "KIST_", at);
+    for (const char *c = option->name; *c != '\0'; c++) {
+        ASSERT(at + 1 < CONFIG_VARIABLE_MAX);
+        out[at] = '_';
+        if (*c != '-') {
+            out[at] = (char)toupper((unsigned char)*c);
+        }
+        at += 1;
+    }
+    out[at] = '\0';
+}
 
 static const char *default_shown(const struct config_option *option)
 {
@@ -125,10 +143,10 @@ void config_write_man(const struct config_table *table, struct buffer *out)
 
         buffer_printf(out, ".TP\n");
         if (option->type == CONFIG_SECRET) {
-            buffer_printf(out, ".B KIST_");
-            for (const char *c = option->name; *c != '\0'; c++) {
-                buffer_append_byte(out, *c == '-' ? '_' : (char)toupper((unsigned char)*c));
-            }
+            char name[CONFIG_VARIABLE_MAX];
+
+            config_variable(option, name);
+            buffer_printf(out, ".B %s", name);
         } else {
             buffer_printf(out, ".BI \\-\\-");
             write_roff(out, option->name);

@@ -48,15 +48,14 @@ static enum rc read_all(struct values *values, char *const *argv, const char *fi
                         struct error *error)
 {
     struct config_seen seen = {0};
-    bool help = false;
-    int argc = 0;
+    struct config_arguments arguments = {.argv = argv};
     enum rc rc;
 
     memset(values, 0, sizeof(*values));
-    while (argv[argc] != NULL) {
-        argc += 1;
+    while (argv[arguments.argc] != NULL) {
+        arguments.argc += 1;
     }
-    rc = config_flags(&table, values, &seen, argc, argv, &help, error);
+    rc = config_flags(&table, values, &seen, &arguments, error);
     rc = rc == RC_OK ? config_environment(&table, values, &seen, error) : rc;
     rc = rc == RC_OK ? config_file(&table, values, &seen, "test.conf", slice_str(file), error) : rc;
     return rc == RC_OK ? config_defaults(&table, values, &seen, error) : rc;
