@@ -289,7 +289,7 @@ static bool payload_run(struct payload_state *state)
     while (!state->finished && !payload_full(state)) {
         const struct payload *payload = state->payload;
 
-        if (!state->streaming && payload->has_length && payload->received == payload->length) {
+        if (!state->streaming && payload->has_length && payload->received >= payload->length) {
             (void)payload_finish(state);
         } else if (state->streaming && state->frame_at < state->frame_len) {
             payload_use_frame(state);
