@@ -242,6 +242,7 @@ static char *line_body(const struct admin_line *line)
     json_t *body;
     char *text;
 
+    ASSERT(command != NULL);
     if (strcmp(command->method, "POST") != 0 && strcmp(command->method, "PUT") != 0) {
         return NULL;
     }

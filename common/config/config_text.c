@@ -14,13 +14,9 @@ void config_variable(const struct config_option *option, char out[CONFIG_VARIABL
     size_t at = 5;
 
     memcpy(out, "KIST_", at);
-    for (const char *c = option->name; *c != '\0'; c++) {
-        ASSERT(at + 1 < CONFIG_VARIABLE_MAX);
-        out[at] = '_';
-        if (*c != '-') {
-            out[at] = (char)toupper((unsigned char)*c);
-        }
-        at += 1;
+    ASSERT(strlen(option->name) + at < CONFIG_VARIABLE_MAX);
+    for (const char *c = option->name; *c != '\0'; c++, at++) {
+        out[at] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
     }
     out[at] = '\0';
 }

@@ -17,12 +17,12 @@ static struct env_work *work_next(struct env_work *work)
     return (struct env_work *)(uintptr_t)work->reserved[0];
 }
 
-static void work_set_next(struct env_work *work, struct env_work *next)
+static void work_set_next(struct env_work *work, struct env_work *follower)
 {
-    work->reserved[0] = (uint64_t)(uintptr_t)next;
+    work->reserved[0] = (uint64_t)(uintptr_t)follower;
 }
 
-/* Any thread: hands the chain first .. last (linked in reverse order already) to its loops. */
+/* Any thread: hands it to its loop. */
 static void work_finish(struct env_work *work)
 {
     struct env_loop *loop = loop_of(work->env);

@@ -45,6 +45,7 @@ enum {
 #define CELLS_GAUGE     1
 #define CELLS_HISTOGRAM HISTOGRAM_CELLS
     CELL_COUNT = 0
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a term of the sum */
 #define METRIC(id, kind, name, label, series, help) +(series) * CELLS_##kind
 #include "common/metrics/metrics.def"
 #undef METRIC
