@@ -81,7 +81,8 @@ static void server_finished(const struct s3_request *req, uint64_t duration_ns)
     uint32_t series = (uint32_t)s3_op_count;
 
     if (req->op != NULL) {
-        series = req->op->handler != NULL ? (uint32_t)(req->op - s3_ops) : server_op_series(req->op);
+        series =
+            req->op->handler != NULL ? (uint32_t)(req->op - s3_ops) : server_op_series(req->op);
     }
     metric_add(METRIC_REQUESTS, series, 1);
     metric_observe_ns(METRIC_REQUEST_SECONDS, series, duration_ns);
@@ -125,8 +126,8 @@ static void server_free(struct gateway_server *server)
     mem_free(server);
 }
 
-enum rc gateway_server_open(struct gateway_server **out, const struct gateway_server_options *options,
-                            struct error *error)
+enum rc gateway_server_open(struct gateway_server **out,
+                            const struct gateway_server_options *options, struct error *error)
 {
     struct gateway_server *server = mem_alloc(sizeof(*server));
     struct gateway *gateway = &server->gateway;

@@ -62,8 +62,8 @@ const struct s3_handler abort_upload = {
     .state_size = sizeof(struct abort_upload),
     .steps =
         {
-            {"check",  abort_check },
-            {"commit", abort_commit},
-            {"reply",  abort_reply },
-        },
+                {"check", abort_check},
+                {"commit", abort_commit},
+                {"reply", abort_reply},
+                },
 };

@@ -3,9 +3,10 @@
  *
  *     check -> upload -> parts (again for each page) -> commit -> reply
  *
- * One command of metad: it compares the list with its part rows, decides conditions, sizes and the object's checksum,
- * and makes the object visible. Here only what needs the document is checked: the checksums of single parts. When the
- * upload is not there any more, the command is sent all the same: a repeat of a Complete gets the first answer.
+ * One command of metad: it compares the list with its part rows, decides conditions, sizes and the
+ * object's checksum, and makes the object visible. Here only what needs the document is checked:
+ * the checksums of single parts. When the upload is not there any more, the command is sent all the
+ * same: a repeat of a Complete gets the first answer.
  */
 #include "common/base/limits.h"
 #include "gateway/s3/conditions.h"
@@ -28,11 +29,11 @@ struct complete_upload {
     struct manifest manifest;
     struct slice upload_id;
     enum checksum_algorithm algorithm; /* of the upload; its row lies in the page's arena */
-    struct arena page; /* parts of one page */
+    struct arena page;                 /* parts of one page */
     bool page_open;
     bool lookup_done;
     bool lookup_waited;
-    uint32_t after;   /* part rows up to this are compared */
+    uint32_t after; /* part rows up to this are compared */
 };
 
 static struct complete_upload *complete_of(struct task *task)
@@ -102,7 +103,10 @@ static enum step_result complete_get(struct task *task)
     return meta->list_parts(meta, &op->call, task);
 }
 
-static const struct step complete_lookup_steps[] = {{"lookup", complete_get}, {0}};
+static const struct step complete_lookup_steps[] = {
+    {"lookup", complete_get},
+    {0}
+};
 
 static void complete_looked_up(struct task *task)
 {
@@ -164,10 +168,11 @@ static enum step_result complete_check_upload(struct complete_upload *op)
     }
     if (type.len > 0 && op->algorithm != CHECKSUM_NONE &&
         !slice_eq_nocase(type, slice_str(s3_checksum_type_name(upload->checksum_type)))) {
-        return s3_failf(req, S3_InvalidRequest,
-                        "The upload was created using the %s checksum mode. The complete request must "
-                        "use the same checksum mode.",
-                        s3_checksum_type_name(upload->checksum_type));
+        return s3_failf(
+            req, S3_InvalidRequest,
+            "The upload was created using the %s checksum mode. The complete request must "
+            "use the same checksum mode.",
+            s3_checksum_type_name(upload->checksum_type));
     }
     if (op->algorithm == CHECKSUM_NONE || upload->checksum_type != CHECKSUM_COMPOSITE) {
         return STEP_NEXT;
@@ -248,8 +253,8 @@ static enum step_result complete_commit(struct task *task)
     if (op->declared.algorithm != CHECKSUM_NONE) {
         op->checksum = (Kist__Checksum)KIST__CHECKSUM__INIT;
         op->checksum.algorithm = op->declared.algorithm;
-        op->checksum.value = s3_bytes(
-            slice_of(op->declared.bytes, checksum_bytes(op->declared.algorithm)));
+        op->checksum.value =
+            s3_bytes(slice_of(op->declared.bytes, checksum_bytes(op->declared.algorithm)));
         op->message.checksum = &op->checksum;
     }
     op->message.bucket_id = req->bucket->id;
@@ -283,8 +288,9 @@ static enum step_result complete_fail(struct complete_upload *op)
                         checksum_name(op->declared.algorithm));
     }
     if (reply->outcome == KIST__OUTCOME__INVALID_ARGUMENT && op->message.has_size) {
-        return s3_fail(req, S3_InvalidRequest,
-                       "The provided 'x-amz-mp-object-size' header does not match what was computed.");
+        return s3_fail(
+            req, S3_InvalidRequest,
+            "The provided 'x-amz-mp-object-size' header does not match what was computed.");
     }
     return s3_fail_outcome(req, reply);
 }
@@ -340,11 +346,11 @@ const struct s3_handler complete_upload = {
     .flags = BODY_DOCUMENT,
     .steps =
         {
-            {"check",  complete_check     },
-            {"upload", complete_upload_row},
-            {"parts",  complete_parts     },
-            {"commit", complete_commit    },
-            {"reply",  complete_reply     },
-        },
+                {"check", complete_check},
+                {"upload", complete_upload_row},
+                {"parts", complete_parts},
+                {"commit", complete_commit},
+                {"reply", complete_reply},
+                },
     .release = complete_release,
 };

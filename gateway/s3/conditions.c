@@ -4,7 +4,8 @@
 
 /* ---- Entity tags ---- */
 
-/* Takes the first tag off a list; false at its end. Quotes are optional, as clients leave them out. */
+/* Takes the first tag off a list; false at its end. Quotes are optional, as clients leave them out.
+ */
 static bool condition_next_tag(struct slice *list, struct slice *tag, bool *is_weak)
 {
     struct slice rest = *list;
@@ -158,7 +159,8 @@ enum step_result s3_delete_conditions(struct s3_request *req, Kist__Conditions *
     }
     if (size.data != NULL) {
         if (!slice_to_u64(size, UINT64_MAX, &out->if_match_size)) {
-            return s3_fail(req, S3_InvalidArgument, "x-amz-if-match-size must be a number of bytes.");
+            return s3_fail(req, S3_InvalidArgument,
+                           "x-amz-if-match-size must be a number of bytes.");
         }
         out->has_if_match_size = true;
         *any = true;
@@ -183,8 +185,7 @@ static void condition_date(struct s3_request *req, const char *header, uint64_t 
     struct env *env = req->gateway->env;
 
     /* An unreadable date is as good as none (RFC 9110 13.1.3). */
-    if (text.data != NULL &&
-        time_parse_http(text, env->clock->wall_ns(env) / 1000000000U, out)) {
+    if (text.data != NULL && time_parse_http(text, env->clock->wall_ns(env) / 1000000000U, out)) {
         *any = true;
     }
 }

@@ -3,9 +3,9 @@
  *
  *     check -> find -> confirm -> algorithm -> copy -> reply
  *
- * One command of metad: it finds the source, decides the conditions of both ends, and makes a record that shares the
- * source's layout (or its inline body). No data is read or written. A new judgement begins again at `check`: both
- * buckets must be looked up anew.
+ * One command of metad: it finds the source, decides the conditions of both ends, and makes a
+ * record that shares the source's layout (or its inline body). No data is read or written. A new
+ * judgement begins again at `check`: both buckets must be looked up anew.
  */
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/copy_source.h"
@@ -50,8 +50,9 @@ static enum step_result copy_check_directive(struct copy_object *op)
         return s3_record_from_request(req, &op->record);
     }
     if (s3_header(req, "x-amz-website-redirect-location").len > 0) {
-        (void)s3_fail(req, S3_NotImplemented,
-                      "x-amz-website-redirect-location needs x-amz-metadata-directive: REPLACE here.");
+        (void)s3_fail(
+            req, S3_NotImplemented,
+            "x-amz-website-redirect-location needs x-amz-metadata-directive: REPLACE here.");
         s3_error_detail(req, "Header", SLICE("x-amz-website-redirect-location"));
         return STEP_FAIL;
     }
@@ -69,9 +70,10 @@ static enum step_result copy_check_algorithm(struct copy_object *op)
     op->algorithm = checksum_by_name(name);
     return op->algorithm != CHECKSUM_NONE
                ? STEP_NEXT
-               : s3_fail(&op->base, S3_InvalidRequest,
-                         "Checksum algorithm provided is unsupported. Please try again with any of the "
-                         "valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+               : s3_fail(
+                     &op->base, S3_InvalidRequest,
+                     "Checksum algorithm provided is unsupported. Please try again with any of the "
+                     "valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
 }
 
 /* AWS refuses a copy onto itself that would change nothing. */
@@ -92,15 +94,16 @@ static enum step_result copy_check(struct task *task)
     op->message = (Kist__CopyObject)KIST__COPY_OBJECT__INIT;
     op->record = (Kist__Record)KIST__RECORD__INIT;
     if (s3_refuse_unsupported(req) == STEP_FAIL ||
-        copy_source_parse(req, &op->source) == STEP_FAIL ||
-        copy_check_directive(op) == STEP_FAIL || copy_check_algorithm(op) == STEP_FAIL) {
+        copy_source_parse(req, &op->source) == STEP_FAIL || copy_check_directive(op) == STEP_FAIL ||
+        copy_check_algorithm(op) == STEP_FAIL) {
         return STEP_FAIL;
     }
     if (copy_is_idle(op)) {
-        return s3_fail(req, S3_InvalidRequest,
-                       "This copy request is illegal because it is trying to copy an object to itself "
-                       "without changing the object's metadata, storage class, website redirect "
-                       "location or encryption attributes.");
+        return s3_fail(
+            req, S3_InvalidRequest,
+            "This copy request is illegal because it is trying to copy an object to itself "
+            "without changing the object's metadata, storage class, website redirect "
+            "location or encryption attributes.");
     }
     if (s3_write_conditions(req, &op->conditions, &conditional) == STEP_FAIL) {
         return STEP_FAIL;
@@ -233,12 +236,12 @@ const struct s3_handler copy_object = {
     .flags = CHECKS_MORE,
     .steps =
         {
-            {"check",     copy_check  },
-            {"find",      copy_find   },
-            {"confirm",   copy_confirm},
-            {"algorithm", copy_look   },
-            {"copy",      copy_commit },
-            {"reply",     copy_reply  },
-        },
+                {"check", copy_check},
+                {"find", copy_find},
+                {"confirm", copy_confirm},
+                {"algorithm", copy_look},
+                {"copy", copy_commit},
+                {"reply", copy_reply},
+                },
     .release = copy_release,
 };

@@ -1,5 +1,6 @@
 /*
- * x-amz-copy-source: which object, in which bucket, and may the caller read it. Used by CopyObject and UploadPartCopy:
+ * x-amz-copy-source: which object, in which bucket, and may the caller read it. Used by CopyObject
+ * and UploadPartCopy:
  *
  *     copy_source_parse() -> copy_source_find() -> copy_source_confirm()
  *
@@ -20,7 +21,8 @@ struct copy_source {
     bool asked;
 };
 
-/* The header's text into bucket and key: "bucket/key", "/bucket/key", percent-encoded, with or without
+/* The header's text into bucket and key: "bucket/key", "/bucket/key", percent-encoded, with or
+ * without
  * "?versionId=null". False: `version` data NULL when malformed, else the version asked for. */
 bool copy_source_split(struct arena *arena, struct slice header, struct copy_source *source,
                        struct slice *version);

@@ -3,8 +3,8 @@
  *
  *     check -> commit -> reply
  *
- * Whether the name is free is decided in the apply. As at AWS, making one's own bucket again is a success in us-east-1
- * and 409 BucketAlreadyOwnedByYou elsewhere.
+ * Whether the name is free is decided in the apply. As at AWS, making one's own bucket again is a
+ * success in us-east-1 and 409 BucketAlreadyOwnedByYou elsewhere.
  */
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/router.h"
@@ -103,9 +103,9 @@ static enum step_result create_bucket_reply(struct task *task)
     if (op->call.reply->outcome != KIST__OUTCOME__OUTCOME_OK && !again) {
         return s3_fail_outcome(req, op->call.reply);
     }
-    s3_reply_header(req, "Location",
-                    arena_printf(req->arena, "/%.*s", (int)req->bucket_name.len,
-                                 req->bucket_name.data));
+    s3_reply_header(
+        req, "Location",
+        arena_printf(req->arena, "/%.*s", (int)req->bucket_name.len, req->bucket_name.data));
     return s3_reply_empty(req, 200);
 }
 
@@ -114,8 +114,8 @@ const struct s3_handler create_bucket = {
     .flags = BODY_DOCUMENT | NO_BUCKET_LOOKUP,
     .steps =
         {
-            {"check",  create_bucket_check },
-            {"commit", create_bucket_commit},
-            {"reply",  create_bucket_reply },
-        },
+                {"check", create_bucket_check},
+                {"commit", create_bucket_commit},
+                {"reply", create_bucket_reply},
+                },
 };

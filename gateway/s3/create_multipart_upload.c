@@ -86,8 +86,8 @@ const struct s3_handler create_upload = {
     .state_size = sizeof(struct create_upload),
     .steps =
         {
-            {"check",  create_upload_check },
-            {"commit", create_upload_commit},
-            {"reply",  create_upload_reply },
-        },
+                {"check", create_upload_check},
+                {"commit", create_upload_commit},
+                {"reply", create_upload_reply},
+                },
 };

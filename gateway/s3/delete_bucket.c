@@ -35,7 +35,7 @@ const struct s3_handler delete_bucket = {
     .state_size = sizeof(struct delete_bucket),
     .steps =
         {
-            {"commit", delete_bucket_commit},
-            {"reply",  delete_bucket_reply },
-        },
+                {"commit", delete_bucket_commit},
+                {"reply", delete_bucket_reply},
+                },
 };

@@ -3,8 +3,9 @@
  *
  *     check -> commit -> reply
  *
- * A delete changes metadata only: the shards are reclaimed later, so no datad is contacted here and a lost one cannot
- * fail us. A key that does not exist is a success, so that a client which lost our reply may repeat the request.
+ * A delete changes metadata only: the shards are reclaimed later, so no datad is contacted here and
+ * a lost one cannot fail us. A key that does not exist is a success, so that a client which lost
+ * our reply may repeat the request.
  */
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/handlers.h"
@@ -71,8 +72,8 @@ const struct s3_handler delete_object = {
     .state_size = sizeof(struct delete_object),
     .steps =
         {
-            {"check",  delete_check },
-            {"commit", delete_commit},
-            {"reply",  delete_reply },
-        },
+                {"check", delete_check},
+                {"commit", delete_commit},
+                {"reply", delete_reply},
+                },
 };

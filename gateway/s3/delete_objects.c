@@ -3,8 +3,8 @@
  *
  *     check -> commit (again while keys are left) -> reply
  *
- * One command of metad for as many keys as a command may hold: all 1,000 of usual length, so one entry of the log. What
- * became of each key is decided in the apply; a missing key is a success.
+ * One command of metad for as many keys as a command may hold: all 1,000 of usual length, so one
+ * entry of the log. What became of each key is decided in the apply; a missing key is a success.
  */
 #include "common/base/limits.h"
 #include "common/codec/time_format.h"
@@ -14,7 +14,7 @@
 #include "gateway/xml/xml_reader.h"
 
 enum {
-    DELETE_ITEM_BYTES = 160,                          /* of an item besides its key, conditions included */
+    DELETE_ITEM_BYTES = 160, /* of an item besides its key, conditions included */
     DELETE_COMMAND_BYTES = LIMIT_COMMAND_BYTES - 1024 /* items of one command */
 };
 
@@ -76,9 +76,8 @@ static bool deletes_conditions(struct s3_request *req, const struct xml_node *ob
     if (size.len > 0 && !slice_to_u64(size, UINT64_MAX, &conditions->if_match_size)) {
         return false;
     }
-    if (modified.len > 0 &&
-        !time_parse_http(modified, env->clock->wall_ns(env) / 1000000000U,
-                         &conditions->if_match_last_modified)) {
+    if (modified.len > 0 && !time_parse_http(modified, env->clock->wall_ns(env) / 1000000000U,
+                                             &conditions->if_match_last_modified)) {
         if (!time_parse_iso8601(modified, &nanoseconds)) {
             return false;
         }
@@ -251,8 +250,8 @@ const struct s3_handler delete_objects = {
     .flags = BODY_DOCUMENT | NEEDS_CHECKSUM,
     .steps =
         {
-            {"check",  deletes_check },
-            {"commit", deletes_commit},
-            {"reply",  deletes_reply },
-        },
+                {"check", deletes_check},
+                {"commit", deletes_commit},
+                {"reply", deletes_reply},
+                },
 };

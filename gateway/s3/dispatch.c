@@ -20,7 +20,8 @@ struct dispatch {
     struct s3_request *req;
     struct s3_route route;
     struct meta_refresh refresh;
-    struct view *views[DISPATCH_JUDGEMENTS_MAX]; /* all that were used: handlers keep slices of them */
+    struct view
+        *views[DISPATCH_JUDGEMENTS_MAX]; /* all that were used: handlers keep slices of them */
     uint32_t view_count;
     uint32_t judgements;
     bool want_refresh;
@@ -155,8 +156,8 @@ static void dispatch_finish(struct dispatch *d, const struct error *error)
     }
     if (failed && req->error == S3_OK) {
         req->header_count = 0;
-        req->error = rc == RC_NOT_FOUND && req->not_found != S3_OK ? req->not_found
-                                                                   : s3_error_from_rc(rc);
+        req->error =
+            rc == RC_NOT_FOUND && req->not_found != S3_OK ? req->not_found : s3_error_from_rc(rc);
     }
     if (failed && s3_error_status(req->error) >= 500 && req->error != S3_NotImplemented) {
         LOG_WARN("request_failed", "id=%s op=%s code=%s reason=\"%s\"", req->request_id,
@@ -202,7 +203,8 @@ static enum s3_error dispatch_judge_route(struct dispatch *d)
         return dispatch_refuse(d, S3_AccessDenied, NULL);
     }
     if (req->op->handler == NULL) {
-        (void)s3_failf(req, S3_NotImplemented, "The operation %s is not implemented.", req->op->name);
+        (void)s3_failf(req, S3_NotImplemented, "The operation %s is not implemented.",
+                       req->op->name);
         return S3_NotImplemented;
     }
     return S3_OK;
@@ -356,8 +358,8 @@ static enum step_result dispatch_document(struct task *task)
             return STEP_NEXT; /* no body: an empty document */
         }
         if (s3_body_begin(req, false, 0, LIMIT_XML_BODY_BYTES) != STEP_NEXT) {
-            return dispatch_document_fail(
-                d, req->error, req->error_text.len > 0 ? req->error_text.data : NULL);
+            return dispatch_document_fail(d, req->error,
+                                          req->error_text.len > 0 ? req->error_text.data : NULL);
         }
         d->read.done = dispatch_document_read;
     } else {
@@ -378,7 +380,10 @@ static enum step_result dispatch_document(struct task *task)
 
 /* ---- The handler ---- */
 
-static const struct step dispatch_judge_again[] = {{"judge", dispatch_judge}, {0}};
+static const struct step dispatch_judge_again[] = {
+    {"judge", dispatch_judge},
+    {0}
+};
 static void dispatch_judged(struct task *task);
 
 /* From where a handler goes on after a new judgement: its commit, if it had come that far. */
@@ -470,7 +475,7 @@ static void dispatch_hangup(struct http_exchange *exchange)
 }
 
 static const struct step dispatch_steps[] = {
-    {"judge",    dispatch_judge   },
+    {"judge", dispatch_judge},
     {"document", dispatch_document},
     {0},
 };

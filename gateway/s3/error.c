@@ -1,4 +1,5 @@
-/* S3 error codes from their table, and the one place where operating errors and outcomes become them. */
+/* S3 error codes from their table, and the one place where operating errors and outcomes become
+ * them. */
 #include "gateway/s3/error.h"
 
 #include "common/base/assert.h"

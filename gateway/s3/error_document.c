@@ -1,6 +1,7 @@
 /*
- * The error document (AWS: "Error responses"): Code, Message, what the code's readers expect, Resource, RequestId,
- * HostId. Clients and people compare CanonicalRequest and StringToSign with their own.
+ * The error document (AWS: "Error responses"): Code, Message, what the code's readers expect,
+ * Resource, RequestId, HostId. Clients and people compare CanonicalRequest and StringToSign with
+ * their own.
  */
 #include "common/base/limits.h"
 #include "common/codec/time_format.h"

@@ -3,8 +3,9 @@
  *
  *     check -> read -> part -> decide -> send -> end
  *
- * `read` is one lookup in metad, with the body when it is inline: the hot path goes on without waiting and answers from
- * the store's own memory, which is held until the reply is written. Other bodies come by read_path, verified.
+ * `read` is one lookup in metad, with the body when it is inline: the hot path goes on without
+ * waiting and answers from the store's own memory, which is held until the reply is written. Other
+ * bodies come by read_path, verified.
  */
 #include "common/base/limits.h"
 #include "gateway/object/read_path.h"
@@ -177,9 +178,8 @@ static enum step_result get_range(struct get_object *op, const struct condition_
         if (range.length == 0) {
             range.kind = RANGE_WHOLE; /* an empty part has no Content-Range */
         }
-    } else if (header.data != NULL &&
-               condition_if_range(s3_header(req, "if-range"), target,
-                                  env->clock->wall_ns(env) / 1000000000U)) {
+    } else if (header.data != NULL && condition_if_range(s3_header(req, "if-range"), target,
+                                                         env->clock->wall_ns(env) / 1000000000U)) {
         range = range_parse(header, record->size);
     }
     if (range.kind == RANGE_UNSATISFIABLE) {
@@ -314,7 +314,8 @@ static void get_release(struct task *task)
     struct get_object *op = get_of(task);
     struct meta_client *meta = op->base.gateway->meta;
 
-    /* A hang-up may keep the step after a successful read from being entered: then the record tells. */
+    /* A hang-up may keep the step after a successful read from being entered: then the record
+     * tells. */
     if (op->got || op->get.record != NULL) {
         meta->release(meta, &op->get);
         op->got = false;
@@ -324,9 +325,13 @@ static void get_release(struct task *task)
 
 #define GET_STEPS                                                                                  \
     {                                                                                              \
-        {"check", get_check}, {"read", get_read}, {"part", get_part}, {"decide", get_decide},      \
-            {"send", get_send}, {"end", get_end},                                                  \
-    }
+        {"check",  get_check }, \
+        {"read",   get_read  }, \
+        {"part",   get_part  },            \
+        {"decide", get_decide}, \
+        {"send",   get_send  }, \
+        {"end",    get_end   },          \
+}
 
 const struct s3_handler get_object = {
     .state_size = sizeof(struct get_object),

@@ -32,8 +32,7 @@ static enum step_result list_buckets_check(struct task *task)
     struct slice token = s3_param(req, "continuation-token");
 
     op->limit = BUCKETS_PAGE_MAX;
-    if (max.data != NULL &&
-        (!slice_to_u64(max, BUCKETS_PAGE_MAX, &op->limit) || op->limit == 0)) {
+    if (max.data != NULL && (!slice_to_u64(max, BUCKETS_PAGE_MAX, &op->limit) || op->limit == 0)) {
         (void)s3_failf(req, S3_InvalidArgument,
                        "Argument max-buckets must be an integer between 1 and %d",
                        BUCKETS_PAGE_MAX);
@@ -114,8 +113,8 @@ const struct s3_handler list_buckets = {
     .state_size = sizeof(struct list_buckets),
     .steps =
         {
-            {"check",   list_buckets_check  },
-            {"refresh", list_buckets_refresh},
-            {"reply",   list_buckets_reply  },
-        },
+                {"check", list_buckets_check},
+                {"refresh", list_buckets_refresh},
+                {"reply", list_buckets_reply},
+                },
 };

@@ -149,8 +149,8 @@ const struct s3_handler list_uploads = {
     .state_size = sizeof(struct list_uploads),
     .steps =
         {
-            {"check", list_uploads_check},
-            {"list",  list_uploads_page },
-            {"reply", list_uploads_reply},
-        },
+                {"check", list_uploads_check},
+                {"list", list_uploads_page},
+                {"reply", list_uploads_reply},
+                },
 };

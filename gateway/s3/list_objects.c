@@ -1,9 +1,11 @@
 /*
- * ListObjects and ListObjectsV2: a page of keys and common prefixes, in byte order, at one point in time.
+ * ListObjects and ListObjectsV2: a page of keys and common prefixes, in byte order, at one point in
+ * time.
  *
  *     check -> list -> reply
  *
- * metad makes the page (skip-scan over rolled-up prefixes); here are only parameters, tokens and XML.
+ * metad makes the page (skip-scan over rolled-up prefixes); here are only parameters, tokens and
+ * XML.
  */
 #include "common/base/limits.h"
 #include "common/codec/time_format.h"
@@ -12,7 +14,10 @@
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/page_token.h"
 
-enum { LIST_ENTRY_BYTES = 420, LIST_HEAD_BYTES = 2048 }; /* guesses: what the document is likely to take */
+enum {
+    LIST_ENTRY_BYTES = 420,
+    LIST_HEAD_BYTES = 2048
+}; /* guesses: what the document is likely to take */
 
 struct list_objects {
     struct s3_request base;
@@ -222,18 +227,18 @@ const struct s3_handler list_objects = {
     .state_size = sizeof(struct list_objects),
     .steps =
         {
-            {"check", list_check},
-            {"list",  list_page },
-            {"reply", list_reply},
-        },
+                {"check", list_check},
+                {"list", list_page},
+                {"reply", list_reply},
+                },
 };
 
 const struct s3_handler list_objects_v2 = {
     .state_size = sizeof(struct list_objects),
     .steps =
         {
-            {"check", list_check_v2},
-            {"list",  list_page    },
-            {"reply", list_reply_v2},
-        },
+                {"check", list_check_v2},
+                {"list", list_page},
+                {"reply", list_reply_v2},
+                },
 };

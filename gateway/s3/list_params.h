@@ -22,7 +22,8 @@ struct list_position {
     struct slice after;
     bool after_prefix;
 };
-/* A marker that lies within a common prefix continues after all of that prefix: it was given, or would be again. */
+/* A marker that lies within a common prefix continues after all of that prefix: it was given, or
+ * would be again. */
 struct list_position list_position_of(const struct list_params *params, struct slice marker);
 
 #endif

@@ -32,9 +32,8 @@ static enum step_result list_parts_check(struct task *task)
         return STEP_FAIL;
     }
     if (marker.len > 0 && !slice_to_u64(marker, INT32_MAX, &op->after)) {
-        (void)s3_fail(
-            req, S3_InvalidArgument,
-            "Argument part-number-marker must be an integer between 0 and 2147483647");
+        (void)s3_fail(req, S3_InvalidArgument,
+                      "Argument part-number-marker must be an integer between 0 and 2147483647");
         s3_error_detail(req, "ArgumentName", SLICE("part-number-marker"));
         s3_error_detail(req, "ArgumentValue", marker);
         return STEP_FAIL;
@@ -113,8 +112,8 @@ const struct s3_handler list_parts = {
     .state_size = sizeof(struct list_parts),
     .steps =
         {
-            {"check", list_parts_check},
-            {"list",  list_parts_page },
-            {"reply", list_parts_reply},
-        },
+                {"check", list_parts_check},
+                {"list", list_parts_page},
+                {"reply", list_parts_reply},
+                },
 };

@@ -1,6 +1,6 @@
 /*
- * The list of parts in CompleteMultipartUpload: read, checked, and made compact for the command (ranges of numbers and
- * one digest over numbers and ETags, which metad compares with its rows).
+ * The list of parts in CompleteMultipartUpload: read, checked, and made compact for the command
+ * (ranges of numbers and one digest over numbers and ETags, which metad compares with its rows).
  */
 #ifndef GATEWAY_S3_MANIFEST_H
 #define GATEWAY_S3_MANIFEST_H
@@ -20,7 +20,8 @@ struct manifest {
     uint32_t checksum_count; /* parts that carry one */
 };
 
-/* From the request's document. STEP_FAIL: MalformedXML, InvalidPartOrder, InvalidPart, InvalidArgument. */
+/* From the request's document. STEP_FAIL: MalformedXML, InvalidPartOrder, InvalidPart,
+ * InvalidArgument. */
 enum step_result manifest_read(struct s3_request *req, struct manifest *manifest);
 /* Ranges and digest into the command. */
 void manifest_pack(struct s3_request *req, const struct manifest *manifest,

@@ -107,7 +107,8 @@ struct slice metadata_text_decode(struct arena *arena, struct slice value)
         }
         rest = slice_trim(rest); /* blanks between encoded words are not part of the text */
     }
-    return utf8_valid(slice_of(out, (size_t)(at - out))) ? slice_of(out, (size_t)(at - out)) : value;
+    return utf8_valid(slice_of(out, (size_t)(at - out))) ? slice_of(out, (size_t)(at - out))
+                                                         : value;
 }
 
 struct slice metadata_text_encode(struct arena *arena, struct slice value)

@@ -1,6 +1,7 @@
 /*
- * User metadata on the wire (RFC 2047): encoded words of a request are decoded before they are stored; values with
- * bytes that a header may not carry are encoded in the reply. What is stored is the text itself.
+ * User metadata on the wire (RFC 2047): encoded words of a request are decoded before they are
+ * stored; values with bytes that a header may not carry are encoded in the reply. What is stored is
+ * the text itself.
  */
 #ifndef GATEWAY_S3_METADATA_TEXT_H
 #define GATEWAY_S3_METADATA_TEXT_H

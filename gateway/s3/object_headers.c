@@ -90,9 +90,8 @@ static void record_metadata_add(struct s3_request *req, Kist__Record *record, st
         struct slice old = s3_slice(record->metadata[i]->value);
 
         if (slice_eq(s3_slice(record->metadata[i]->name), name)) {
-            record->metadata[i]->value =
-                s3_bytes(arena_printf(req->arena, "%.*s,%.*s", (int)old.len, old.data,
-                                      (int)value.len, value.data));
+            record->metadata[i]->value = s3_bytes(arena_printf(
+                req->arena, "%.*s,%.*s", (int)old.len, old.data, (int)value.len, value.data));
             return;
         }
     }
@@ -272,7 +271,8 @@ static bool header_value_safe(struct slice value)
 static enum step_result reply_overridable(struct s3_request *req, const char *wire,
                                           const char *override, struct slice value)
 {
-    struct slice asked = override != NULL && req->param_count > 0 ? s3_param(req, override) : SLICE_EMPTY;
+    struct slice asked =
+        override != NULL && req->param_count > 0 ? s3_param(req, override) : SLICE_EMPTY;
 
     if (asked.len > 0) {
         if (!header_value_safe(asked)) {

@@ -1,14 +1,14 @@
 /*
- * What an object's record keeps of a request's headers, and how it is given back: system headers, user metadata,
- * storage class, checksums, ETag, dates.
+ * What an object's record keeps of a request's headers, and how it is given back: system headers,
+ * user metadata, storage class, checksums, ETag, dates.
  */
 #ifndef GATEWAY_S3_OBJECT_HEADERS_H
 #define GATEWAY_S3_OBJECT_HEADERS_H
 
 #include "gateway/s3/op.h"
 
-/* Fills content type, headers, metadata, storage class and owner; the rest of `record` is untouched. STEP_FAIL:
- * MetadataTooLarge and the like. */
+/* Fills content type, headers, metadata, storage class and owner; the rest of `record` is
+ * untouched. STEP_FAIL: MetadataTooLarge and the like. */
 enum step_result s3_record_from_request(struct s3_request *req, Kist__Record *record);
 /* Owner and storage class alone (a copy that keeps the source's metadata). */
 void s3_record_identity(struct s3_request *req, Kist__Record *record);
@@ -24,8 +24,8 @@ struct slice s3_storage_class(const Kist__Record *record);
 /* Last-Modified: of whole seconds, as lists show it too. */
 struct slice s3_iso8601(struct arena *arena, uint64_t stamp);
 
-/* The reply headers of GET and HEAD: dates, ETag, content and system headers (with the response-* overrides), user
- * metadata, storage class. */
+/* The reply headers of GET and HEAD: dates, ETag, content and system headers (with the response-*
+ * overrides), user metadata, storage class. */
 enum step_result s3_reply_record(struct s3_request *req, const Kist__Record *record);
 /* Those of a 304: ETag, Last-Modified, Cache-Control, Expires. */
 void s3_reply_validators(struct s3_request *req, const Kist__Record *record);

@@ -1,12 +1,13 @@
 /*
- * What an operation's file may use. dispatch.c has found the row, authenticated the caller, found the bucket
- * and allowed the action before the first step of the row's handler runs (all confirmed by a fresh view when
- * the answer would have been no).
+ * What an operation's file may use. dispatch.c has found the row, authenticated the caller, found
+ * the bucket and allowed the action before the first step of the row's handler runs (all confirmed
+ * by a fresh view when the answer would have been no).
  *
- * Life of a request: dispatch judges it -> the handler's steps run in order -> the last one makes the reply
- * (s3_reply_*) -> dispatch sends it -> `release` -> memory goes. After a failure: `abort`, the error document,
- * `release`. When a step finds that the request was judged by an old view (RC_STALE, STALE_GENERATION), dispatch
- * judges again and goes back to the row named "commit", or to the first.
+ * Life of a request: dispatch judges it -> the handler's steps run in order -> the last one makes
+ * the reply (s3_reply_*) -> dispatch sends it -> `release` -> memory goes. After a failure:
+ * `abort`, the error document, `release`. When a step finds that the request was judged by an old
+ * view (RC_STALE, STALE_GENERATION), dispatch judges again and goes back to the row named "commit",
+ * or to the first.
  */
 #ifndef GATEWAY_S3_OP_H
 #define GATEWAY_S3_OP_H
@@ -25,7 +26,12 @@
 #include "gateway/s3/error.h"
 #include "gateway/xml/xml_writer.h"
 
-enum { S3_STEPS_MAX = 12, S3_REPLY_HEADERS_MAX = 192, S3_PARAMS_MAX = 64, S3_REQUEST_ID_BYTES = 16 };
+enum {
+    S3_STEPS_MAX = 12,
+    S3_REPLY_HEADERS_MAX = 192,
+    S3_PARAMS_MAX = 64,
+    S3_REQUEST_ID_BYTES = 16
+};
 
 enum s3_target { ON_SERVICE = 0, ON_BUCKET, ON_OBJECT };
 enum { S3_TARGETS = ON_OBJECT + 1 };
@@ -45,8 +51,9 @@ struct s3_handler {
     size_t state_size; /* the operation's struct (begins with struct s3_request), from the arena */
     unsigned flags;
     struct step steps[S3_STEPS_MAX + 1]; /* ends at the first empty row */
-    void (*abort)(struct task *task);    /* optional: undo; runs once, after a failure or a hang-up */
-    void (*release)(struct task *task);  /* optional: gives back what is pinned; always, once, at the end */
+    void (*abort)(struct task *task); /* optional: undo; runs once, after a failure or a hang-up */
+    void (*release)(
+        struct task *task); /* optional: gives back what is pinned; always, once, at the end */
 };
 
 /* One row of op.def. */
@@ -57,7 +64,8 @@ struct s3_op {
     const char *header; /* this header must be present */
     const char *name;   /* AWS operation name: metric label, access log, audit log */
     const char *action; /* IAM action; NULL with a row that has no handler */
-    const struct s3_handler *handler; /* NULL: answers 501 NotImplemented with the operation's name */
+    const struct s3_handler
+        *handler; /* NULL: answers 501 NotImplemented with the operation's name */
 };
 
 struct s3_param {
@@ -95,7 +103,8 @@ struct s3_request {
     enum s3_error error;
     struct slice error_text;  /* replaces the standard message */
     struct slice error_extra; /* XML elements put into the error body as they are */
-    enum s3_error not_found;  /* what RC_NOT_FOUND of the call under way means; S3_OK: nothing known */
+    enum s3_error
+        not_found; /* what RC_NOT_FOUND of the call under way means; S3_OK: nothing known */
     /* Private. */
     bool body_begun;
     void *dispatch;
@@ -109,9 +118,10 @@ bool s3_has_param(const struct s3_request *req, const char *name);
 struct slice s3_header(const struct s3_request *req, const char *lower_case_name);
 /* May the caller do `action` on this bucket? (Owner or root; policies come with their issue.) */
 bool s3_allowed(const struct s3_request *req, const char *action, const Kist__Bucket *bucket);
-/* Checks the headers that describe the body and makes req->payload ready. `also`: mask of checksums to compute
- * besides the declared one. STEP_NEXT, or STEP_FAIL with the refusal. */
-enum step_result s3_body_begin(struct s3_request *req, bool md5, uint32_t also, uint64_t length_max);
+/* Checks the headers that describe the body and makes req->payload ready. `also`: mask of checksums
+ * to compute besides the declared one. STEP_NEXT, or STEP_FAIL with the refusal. */
+enum step_result s3_body_begin(struct s3_request *req, bool md5, uint32_t also,
+                               uint64_t length_max);
 /* Hands one command to metad: `return s3_write(...)` ends a step; call->reply says how it went. */
 enum step_result s3_write(struct s3_request *req, struct meta_write *call,
                           enum meta_command command, const ProtobufCMessage *message,
@@ -142,10 +152,11 @@ enum step_result s3_failf(struct s3_request *req, enum s3_error error, const cha
     __attribute__((format(printf, 3, 4)));
 /* Adds <name>value</name> (escaped) to the error document. */
 void s3_error_detail(struct s3_request *req, const char *name, struct slice value);
-/* After a metad write whose outcome is not OUTCOME_OK (STALE_GENERATION makes dispatch judge again). */
+/* After a metad write whose outcome is not OUTCOME_OK (STALE_GENERATION makes dispatch judge
+ * again). */
 enum step_result s3_fail_outcome(struct s3_request *req, const Kist__Reply *reply);
-/* After a failure of `call` (or of what came before it): may its command have been applied, or still be?
- * Then what it names must not be discarded. */
+/* After a failure of `call` (or of what came before it): may its command have been applied, or
+ * still be? Then what it names must not be discarded. */
 bool s3_maybe_applied(const struct s3_request *req, const struct meta_write *call, bool started);
 
 #define S3_REQUEST_OF(task_ptr) CONTAINER_OF(task_ptr, struct s3_request, task)

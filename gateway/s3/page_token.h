@@ -1,6 +1,6 @@
 /*
- * Continuation tokens (S3: opaque): base64url of one version byte and what the page ended with. Clients may keep one
- * across a restart or another gateway.
+ * Continuation tokens (S3: opaque): base64url of one version byte and what the page ended with.
+ * Clients may keep one across a restart or another gateway.
  */
 #ifndef GATEWAY_S3_PAGE_TOKEN_H
 #define GATEWAY_S3_PAGE_TOKEN_H

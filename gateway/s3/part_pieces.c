@@ -3,7 +3,8 @@
 #include "common/base/limits.h"
 
 enum {
-    PIECE_PACKED_BYTES = 160, /* of a piece in a command besides the owner's key: ids, numbers, tags */
+    PIECE_PACKED_BYTES =
+        160, /* of a piece in a command besides the owner's key: ids, numbers, tags */
     PIECES_PACKED_MAX = LIMIT_COMMAND_BYTES - 4096,
     PIECES_PAGE = 256
 };
@@ -13,7 +14,8 @@ static Kist__Reference *part_pieces_owner(struct s3_request *req, const struct p
 {
     Kist__Reference *owner = arena_alloc_raw(req->arena, sizeof(*owner));
 
-    /* A piece that the source borrows itself is borrowed from where it lives: chains do not grow. */
+    /* A piece that the source borrows itself is borrowed from where it lives: chains do not grow.
+     */
     *owner = from->owner != NULL ? *from->owner : *op->home;
     owner->reference_id = op->home->reference_id;
     return owner;
@@ -32,9 +34,10 @@ static enum step_result part_pieces_add(struct s3_request *req, struct part_piec
     piece->part = op->part;
     op->packed_bytes += PIECE_PACKED_BYTES + piece->owner->home_key.len;
     if (op->packed_bytes > PIECES_PACKED_MAX) {
-        return s3_fail(req, S3_InvalidRequest,
-                       "The range to copy is made of too many pieces for one part. Copy it in smaller "
-                       "parts.");
+        return s3_fail(
+            req, S3_InvalidRequest,
+            "The range to copy is made of too many pieces for one part. Copy it in smaller "
+            "parts.");
     }
     if (op->count == op->capacity) {
         size_t capacity = op->capacity == 0 ? 16 : op->capacity * 2;
@@ -82,8 +85,8 @@ enum step_result part_pieces_step(struct s3_request *req, struct part_pieces *op
     if (op->record->n_pieces == op->record->piece_count) {
         result = part_pieces_take(req, op, op->record->pieces, op->record->n_pieces, 0);
     } else if (op->asked) {
-        result = part_pieces_take(req, op, op->call.pieces, op->call.piece_count,
-                                  op->call.first_offset);
+        result =
+            part_pieces_take(req, op, op->call.pieces, op->call.piece_count, op->call.first_offset);
     } else {
         result = STEP_NEXT;
         before = UINT64_MAX; /* nothing was asked yet */

@@ -1,6 +1,6 @@
 /*
- * A range of an object as pieces that refer to it: slices of its extents, each with the layout that owns them and one
- * reference id for all. Nothing is read from a datad.
+ * A range of an object as pieces that refer to it: slices of its extents, each with the layout that
+ * owns them and one reference id for all. Nothing is read from a datad.
  */
 #ifndef GATEWAY_S3_PART_PIECES_H
 #define GATEWAY_S3_PART_PIECES_H
@@ -25,7 +25,8 @@ struct part_pieces {
     size_t packed_bytes; /* what they take in the command, about */
 };
 
-/* A step: STEP_NEXT when all are there; STEP_AGAIN, STEP_REPEAT; STEP_FAIL: too many for one part. */
+/* A step: STEP_NEXT when all are there; STEP_AGAIN, STEP_REPEAT; STEP_FAIL: too many for one part.
+ */
 enum step_result part_pieces_step(struct s3_request *req, struct part_pieces *op);
 
 #endif

@@ -3,9 +3,10 @@
  *
  *     check -> store -> commit -> reply
  *
- * `store` reads the body to its end (signature, length, digest and checksum verified) and makes its bytes durable, or
- * keeps a small one for the command. Nothing is visible before `commit`, one entry of metad's log; so a body cut short
- * never replaces what was there. Conditions are decided in the apply.
+ * `store` reads the body to its end (signature, length, digest and checksum verified) and makes its
+ * bytes durable, or keeps a small one for the command. Nothing is visible before `commit`, one
+ * entry of metad's log; so a body cut short never replaces what was there. Conditions are decided
+ * in the apply.
  */
 #include "common/base/limits.h"
 #include "gateway/object/write_path.h"
@@ -136,10 +137,10 @@ const struct s3_handler put_object = {
     .flags = BODY_STREAM,
     .steps =
         {
-            {"check",  put_check },
-            {"store",  put_store },
-            {"commit", put_commit},
-            {"reply",  put_reply },
-        },
+                {"check", put_check},
+                {"store", put_store},
+                {"commit", put_commit},
+                {"reply", put_reply},
+                },
     .abort = put_abort,
 };

@@ -1,5 +1,5 @@
-/* How a handler answers. A failure drops the headers gathered so far; those of the error are added after it.
- * dispatch.c sends what is gathered here. */
+/* How a handler answers. A failure drops the headers gathered so far; those of the error are added
+ * after it. dispatch.c sends what is gathered here. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -11,7 +11,8 @@ enum { REPLY_HEADERS_FIRST = 24 };
 void s3_reply_header(struct s3_request *req, const char *name, struct slice value)
 {
     if (req->header_count == req->header_capacity) {
-        uint32_t capacity = req->header_capacity == 0 ? REPLY_HEADERS_FIRST : req->header_capacity * 2;
+        uint32_t capacity =
+            req->header_capacity == 0 ? REPLY_HEADERS_FIRST : req->header_capacity * 2;
         struct http_header *more = arena_alloc_raw(req->arena, capacity * sizeof(*more));
 
         ASSERT(capacity <= 2 * S3_REPLY_HEADERS_MAX);
@@ -21,7 +22,8 @@ void s3_reply_header(struct s3_request *req, const char *name, struct slice valu
         req->headers = more;
         req->header_capacity = capacity;
     }
-    req->headers[req->header_count++] = (struct http_header){.name = slice_str(name), .value = value};
+    req->headers[req->header_count++] =
+        (struct http_header){.name = slice_str(name), .value = value};
 }
 
 enum step_result s3_reply_empty(struct s3_request *req, int status)
@@ -113,7 +115,8 @@ enum step_result s3_fail_outcome(struct s3_request *req, const Kist__Reply *repl
                         (unsigned long long)req->gateway->config->copy_bytes_max);
     }
     if (text.len > 0) {
-        return s3_failf(req, s3_error_from_outcome(reply->outcome), "%.*s", (int)text.len, text.data);
+        return s3_failf(req, s3_error_from_outcome(reply->outcome), "%.*s", (int)text.len,
+                        text.data);
     }
     return s3_fail(req, s3_error_from_outcome(reply->outcome), NULL);
 }

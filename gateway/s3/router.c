@@ -10,7 +10,8 @@ enum {
     ROUTER_DEMANDS_MAX = 2,
     ROUTER_WEIGHT_QUERY = 2, /* outweighs a header */
     ROUTER_WEIGHT_HEADER = 1,
-    ROUTER_LOOKUP_NAME_BYTES = 255 /* old buckets of us-east-1 had longer names: these do not exist here */
+    ROUTER_LOOKUP_NAME_BYTES =
+        255 /* old buckets of us-east-1 had longer names: these do not exist here */
 };
 
 struct router_demand {
@@ -298,8 +299,7 @@ static void router_op(const struct router *router, const struct http_request *re
     for (size_t i = first; i < first + count; i++) {
         const struct router_row *row = &router->rows[i];
 
-        if ((route->op != NULL && row->weight < best) ||
-            !router_row_matches(row, request, route)) {
+        if ((route->op != NULL && row->weight < best) || !router_row_matches(row, request, route)) {
             continue;
         }
         route->op_conflict = route->op != NULL && row->weight == best ? route->op : NULL;

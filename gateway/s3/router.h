@@ -1,8 +1,8 @@
 /*
  * From a request's head to a bucket, a key, query parameters and a row of op.def.
  *
- *     Host, path --> style (bucket.domain or /bucket) --> bucket, key (decoded once, nothing resolved)
- *     query      --> parameters --> rows of (method, target) --> the one that demands most
+ *     Host, path --> style (bucket.domain or /bucket) --> bucket, key (decoded once, nothing
+ * resolved) query      --> parameters --> rows of (method, target) --> the one that demands most
  *
  * Knows nothing of credentials or of which buckets exist. One router per loop.
  */
@@ -23,8 +23,9 @@ struct s3_route {
     enum s3_target target;
     struct s3_param *params;
     uint32_t param_count;
-    const struct s3_op *op;         /* NULL: no operation of that method (405) */
-    const struct s3_op *op_conflict; /* another row that demands as much: conflicting sub-resources */
+    const struct s3_op *op; /* NULL: no operation of that method (405) */
+    const struct s3_op
+        *op_conflict; /* another row that demands as much: conflicting sub-resources */
 };
 
 /* NULL when two rows of op.def demand the same: `error` names them. */

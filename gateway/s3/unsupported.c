@@ -11,12 +11,9 @@ static enum step_result unsupported_fail(struct s3_request *req, struct slice he
 
 /* Refused whatever the value. */
 static const char *const unsupported_prefixes[] = {
-    "x-amz-server-side-encryption",
-    "x-amz-copy-source-server-side-encryption",
-    "x-amz-object-lock-",
-    "x-amz-grant-",
-    "x-amz-write-offset-bytes",
-    "x-amz-bucket-namespace",
+    "x-amz-server-side-encryption", "x-amz-copy-source-server-side-encryption",
+    "x-amz-object-lock-",           "x-amz-grant-",
+    "x-amz-write-offset-bytes",     "x-amz-bucket-namespace",
 };
 
 static bool unsupported_in(struct slice value, const char *const *list, size_t count)
@@ -32,9 +29,8 @@ static bool unsupported_in(struct slice value, const char *const *list, size_t c
 static enum step_result unsupported_acl(struct s3_request *req, const struct http_header *header)
 {
     static const char *const fine[] = {"", "private", "bucket-owner-full-control"};
-    static const char *const known[] = {"public-read",         "public-read-write",
-                                        "authenticated-read",  "aws-exec-read",
-                                        "bucket-owner-read",   "log-delivery-write"};
+    static const char *const known[] = {"public-read",   "public-read-write", "authenticated-read",
+                                        "aws-exec-read", "bucket-owner-read", "log-delivery-write"};
 
     if (unsupported_in(header->value, fine, ARRAY_LEN(fine))) {
         return STEP_NEXT;
@@ -51,9 +47,9 @@ static enum step_result unsupported_acl(struct s3_request *req, const struct htt
 static enum step_result unsupported_class(struct s3_request *req, const struct http_header *header)
 {
     static const char *const fine[] = {"STANDARD", "REDUCED_REDUNDANCY"};
-    static const char *const known[] = {
-        "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER",        "DEEP_ARCHIVE",
-        "GLACIER_IR",  "OUTPOSTS",   "SNOW",                "EXPRESS_ONEZONE"};
+    static const char *const known[] = {"STANDARD_IA", "ONEZONE_IA",   "INTELLIGENT_TIERING",
+                                        "GLACIER",     "DEEP_ARCHIVE", "GLACIER_IR",
+                                        "OUTPOSTS",    "SNOW",         "EXPRESS_ONEZONE"};
 
     if (unsupported_in(header->value, fine, ARRAY_LEN(fine))) {
         return STEP_NEXT;
@@ -92,9 +88,10 @@ static enum step_result unsupported_value(struct s3_request *req, const struct h
                    : unsupported_fail(req, header->name);
     }
     if (slice_eq(header->name, SLICE("x-amz-bypass-governance-retention"))) {
-        return s3_fail(req, S3_InvalidArgument,
-                       "x-amz-bypass-governance-retention is only applicable to Object Lock enabled "
-                       "buckets.");
+        return s3_fail(
+            req, S3_InvalidArgument,
+            "x-amz-bypass-governance-retention is only applicable to Object Lock enabled "
+            "buckets.");
     }
     return STEP_NEXT;
 }

@@ -1,6 +1,7 @@
 /*
- * Headers and parameters whose features are not enforced here are refused, never stored silently (DESIGN 1): 501
- * NotImplemented naming the header, or what AWS answers for a value that no store knows.
+ * Headers and parameters whose features are not enforced here are refused, never stored silently
+ * (DESIGN 1): 501 NotImplemented naming the header, or what AWS answers for a value that no store
+ * knows.
  */
 #ifndef GATEWAY_S3_UNSUPPORTED_H
 #define GATEWAY_S3_UNSUPPORTED_H

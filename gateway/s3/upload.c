@@ -50,17 +50,17 @@ enum step_result upload_read_checksum(struct s3_request *req, enum checksum_algo
     *algorithm = CHECKSUM_NONE;
     *type = (enum checksum_type)0;
     if (name.len == 0) {
-        return kind.len == 0
-                   ? STEP_NEXT
-                   : s3_fail(req, S3_InvalidRequest,
-                             "The x-amz-checksum-type header can only be used with the "
-                             "x-amz-checksum-algorithm header.");
+        return kind.len == 0 ? STEP_NEXT
+                             : s3_fail(req, S3_InvalidRequest,
+                                       "The x-amz-checksum-type header can only be used with the "
+                                       "x-amz-checksum-algorithm header.");
     }
     *algorithm = checksum_by_name(name);
     if (*algorithm == CHECKSUM_NONE) {
-        return s3_fail(req, S3_InvalidRequest,
-                       "Checksum algorithm provided is unsupported. Please try again with any of the "
-                       "valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+        return s3_fail(
+            req, S3_InvalidRequest,
+            "Checksum algorithm provided is unsupported. Please try again with any of the "
+            "valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
     }
     if (kind.len == 0) {
         *type = *algorithm == CHECKSUM_CRC64NVME ? CHECKSUM_FULL_OBJECT : CHECKSUM_COMPOSITE;

@@ -3,8 +3,9 @@
  *
  *     check -> upload -> begin -> store -> commit -> reply
  *
- * Every part upload has a layout of its own, so a part that is sent again never touches what a Complete may be naming.
- * The upload's checksum algorithm is computed whatever the client sends: Complete needs it of every part.
+ * Every part upload has a layout of its own, so a part that is sent again never touches what a
+ * Complete may be naming. The upload's checksum algorithm is computed whatever the client sends:
+ * Complete needs it of every part.
  */
 #include "common/base/limits.h"
 #include "gateway/s3/handlers.h"
@@ -53,8 +54,7 @@ static enum step_result part_begin(struct task *task)
 {
     struct upload_part *op = part_of(task);
     struct s3_request *req = &op->base;
-    enum checksum_algorithm wanted =
-        (enum checksum_algorithm)op->lookup.upload->checksum_algorithm;
+    enum checksum_algorithm wanted = (enum checksum_algorithm)op->lookup.upload->checksum_algorithm;
 
     req->not_found = S3_OK;
     if (wanted >= CHECKSUM_ALGORITHMS) {
@@ -68,11 +68,11 @@ static enum step_result part_begin(struct task *task)
         req->payload.algorithm != wanted) {
         const size_t prefix = sizeof("x-amz-checksum-") - 1;
 
-        return s3_failf(req, S3_InvalidRequest,
-                        "Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum "
-                        "Type: %s",
-                        checksum_header(wanted) + prefix,
-                        checksum_header(req->payload.algorithm) + prefix);
+        return s3_failf(
+            req, S3_InvalidRequest,
+            "Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum "
+            "Type: %s",
+            checksum_header(wanted) + prefix, checksum_header(req->payload.algorithm) + prefix);
     }
     return STEP_NEXT;
 }
@@ -128,8 +128,8 @@ static void part_reply_checksum(struct upload_part *op)
     uint32_t wanted = op->lookup.upload->checksum_algorithm;
 
     if (wanted == CHECKSUM_NONE) {
-        wanted = req->payload.algorithm != CHECKSUM_NONE ? req->payload.algorithm
-                                                         : CHECKSUM_CRC64NVME;
+        wanted =
+            req->payload.algorithm != CHECKSUM_NONE ? req->payload.algorithm : CHECKSUM_CRC64NVME;
     }
     for (size_t i = 0; i < op->part.n_checksums; i++) {
         if (op->part.checksums[i]->algorithm == wanted) {
@@ -171,12 +171,12 @@ const struct s3_handler upload_part = {
     .flags = BODY_STREAM,
     .steps =
         {
-            {"check",  part_check },
-            {"upload", part_upload},
-            {"begin",  part_begin },
-            {"store",  part_store },
-            {"commit", part_commit},
-            {"reply",  part_reply },
-        },
+                {"check", part_check},
+                {"upload", part_upload},
+                {"begin", part_begin},
+                {"store", part_store},
+                {"commit", part_commit},
+                {"reply", part_reply},
+                },
     .abort = part_abort,
 };

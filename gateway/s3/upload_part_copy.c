@@ -3,10 +3,11 @@
  *
  *     check -> find -> confirm -> upload -> source -> decide -> gather -> store -> copy -> reply
  *
- * A source with extents is not read: the part's pieces are slices of the source's, each naming the layout that owns it,
- * and metad registers the references before the row is written. So the part's ETag cannot be the MD5 of its bytes,
- * unless the range is a whole object with such an ETag: it is an MD5 over source and range, as unique as the other. An
- * inline source has no extents; its few bytes are written as a part's body would be.
+ * A source with extents is not read: the part's pieces are slices of the source's, each naming the
+ * layout that owns it, and metad registers the references before the row is written. So the part's
+ * ETag cannot be the MD5 of its bytes, unless the range is a whole object with such an ETag: it is
+ * an MD5 over source and range, as unique as the other. An inline source has no extents; its few
+ * bytes are written as a part's body would be.
  */
 #include "common/base/bytes.h"
 #include "common/base/limits.h"
@@ -154,7 +155,8 @@ static enum step_result part_copy_checksums(struct upload_part_copy *op, const K
     bool whole = op->length == record->size;
     bool found = wanted == CHECKSUM_NONE;
 
-    op->part.checksums = arena_alloc_raw(op->base.arena, (record->n_checksums + 1) * sizeof(void *));
+    op->part.checksums =
+        arena_alloc_raw(op->base.arena, (record->n_checksums + 1) * sizeof(void *));
     for (size_t i = 0; whole && i < record->n_checksums; i++) {
         if (record->checksums[i]->type == CHECKSUM_FULL_OBJECT) {
             op->part.checksums[op->part.n_checksums++] = record->checksums[i];
@@ -162,10 +164,11 @@ static enum step_result part_copy_checksums(struct upload_part_copy *op, const K
         }
     }
     if (!found) {
-        return s3_failf(&op->base, S3_NotImplemented,
-                        "Copying does not compute new checksums: the source has no %s of this range. "
-                        "Create the upload without a checksum algorithm.",
-                        checksum_name((enum checksum_algorithm)wanted));
+        return s3_failf(
+            &op->base, S3_NotImplemented,
+            "Copying does not compute new checksums: the source has no %s of this range. "
+            "Create the upload without a checksum algorithm.",
+            checksum_name((enum checksum_algorithm)wanted));
     }
     return STEP_NEXT;
 }
@@ -331,8 +334,7 @@ static enum step_result part_copy_reply(struct task *task)
     xml_writer_open_ns(&xml, "CopyPartResult", XML_NS_S3);
     xml_writer_raw(&xml, "LastModified",
                    s3_iso8601(req->arena, reply->part != NULL ? reply->part->stamp : reply->stamp));
-    xml_writer_quoted(&xml, "ETag",
-                      s3_etag(req->arena, slice_of(op->etag, MD5_BYTES), 0, false));
+    xml_writer_quoted(&xml, "ETag", s3_etag(req->arena, slice_of(op->etag, MD5_BYTES), 0, false));
     if (op->lookup.upload->checksum_algorithm != CHECKSUM_NONE) {
         s3_xml_checksums(req, &xml, op->part.checksums, op->part.n_checksums, 0);
     }
@@ -370,17 +372,17 @@ const struct s3_handler upload_part_copy = {
     .flags = CHECKS_MORE,
     .steps =
         {
-            {"check",   part_copy_check  },
-            {"find",    part_copy_find   },
-            {"confirm", part_copy_confirm},
-            {"upload",  part_copy_upload },
-            {"source",  part_copy_source },
-            {"decide",  part_copy_decide },
-            {"gather",  part_copy_gather },
-            {"store",   part_copy_store  },
-            {"copy",    part_copy_commit },
-            {"reply",   part_copy_reply  },
-        },
+                {"check", part_copy_check},
+                {"find", part_copy_find},
+                {"confirm", part_copy_confirm},
+                {"upload", part_copy_upload},
+                {"source", part_copy_source},
+                {"decide", part_copy_decide},
+                {"gather", part_copy_gather},
+                {"store", part_copy_store},
+                {"copy", part_copy_commit},
+                {"reply", part_copy_reply},
+                },
     .abort = part_copy_abort,
     .release = part_copy_release,
 };

@@ -5,8 +5,8 @@
 #include "gateway/object/write_path.h"
 #include "gateway/s3/op.h"
 
-/* Begins the body with MD5. `wanted` is computed whatever the client sends; NONE: CRC64NVME when the client announces
- * no checksum of its own. */
+/* Begins the body with MD5. `wanted` is computed whatever the client sends; NONE: CRC64NVME when
+ * the client announces no checksum of its own. */
 enum step_result s3_write_body_begin(struct s3_request *req, enum checksum_algorithm wanted,
                                      uint64_t length_max);
 /* At the end of the body: the checksums to keep, all of the full bytes. Returns how many. */

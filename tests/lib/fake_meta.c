@@ -60,7 +60,11 @@ void fake_meta_publish(struct fake_meta *meta)
     Kist__User *users[8];
     Kist__AccessKey *keys[8];
     Kist__PlacementGroup *groups[1];
-    struct view_disk disks[3] = {{0, true}, {1, true}, {2, true}};
+    struct view_disk disks[3] = {
+        {0, true},
+        {1, true},
+        {2, true}
+    };
     struct view_parts parts = {.version = ++meta->version,
                                .buckets = buckets,
                                .bucket_count = meta->bucket_count,
@@ -181,9 +185,8 @@ static size_t rolled_up(struct slice key, struct slice prefix, struct slice deli
 
 static bool listed_before(const struct meta_list *call, struct slice key)
 {
-    return call->after_prefix
-               ? slice_cmp(key, call->after) <= 0 || slice_starts(key, call->after)
-               : call->after.len > 0 && slice_cmp(key, call->after) <= 0;
+    return call->after_prefix ? slice_cmp(key, call->after) <= 0 || slice_starts(key, call->after)
+                              : call->after.len > 0 && slice_cmp(key, call->after) <= 0;
 }
 
 static enum step_result fake_list(struct meta_client *client, struct meta_list *call,
@@ -206,7 +209,8 @@ static enum step_result fake_list(struct meta_client *client, struct meta_list *
         }
         if (rolled > 0) {
             name.len = rolled;
-            if (call->entry_count > 0 && slice_eq(call->entries[call->entry_count - 1].name, name)) {
+            if (call->entry_count > 0 &&
+                slice_eq(call->entries[call->entry_count - 1].name, name)) {
                 continue;
             }
         }
@@ -349,7 +353,8 @@ static enum step_result fake_list_uploads(struct meta_client *client,
         }
         if (rolled > 0) {
             name.len = rolled;
-            if (call->entry_count > 0 && slice_eq(call->entries[call->entry_count - 1].name, name)) {
+            if (call->entry_count > 0 &&
+                slice_eq(call->entries[call->entry_count - 1].name, name)) {
                 continue;
             }
         }
@@ -359,8 +364,7 @@ static enum step_result fake_list_uploads(struct meta_client *client,
         }
         call->entries[call->entry_count].name = arena_copy(call->arena, name);
         call->entries[call->entry_count].upload =
-            rolled > 0 ? NULL
-                       : message_unpack(call->arena, &kist__upload__descriptor, upload->row);
+            rolled > 0 ? NULL : message_unpack(call->arena, &kist__upload__descriptor, upload->row);
         call->entry_count += 1;
     }
     return fake_meta_answer(meta, task, RC_OK);

@@ -1,7 +1,8 @@
 /*
- * metad in memory: a small reference model behind common/client/meta_client.h, for the tests of gateway/s3. It keeps
- * objects and uploads in sorted arrays and decides as simply as can be; what metad really does is tested in
- * tests/unit/metad. Its view lags on purpose: buckets made or deleted show only after a refresh.
+ * metad in memory: a small reference model behind common/client/meta_client.h, for the tests of
+ * gateway/s3. It keeps objects and uploads in sorted arrays and decides as simply as can be; what
+ * metad really does is tested in tests/unit/metad. Its view lags on purpose: buckets made or
+ * deleted show only after a refresh.
  */
 #ifndef TESTS_LIB_FAKE_META_H
 #define TESTS_LIB_FAKE_META_H
@@ -37,7 +38,7 @@ struct fake_upload {
     uint64_t bucket_id;
     struct slice key;
     struct slice id;
-    struct slice row; /* packed Upload */
+    struct slice row;       /* packed Upload */
     struct slice parts[64]; /* packed Part, by number; the model keeps the first 63 numbers */
     bool completed;
     struct slice manifest; /* digest of the Complete that succeeded */
@@ -48,10 +49,10 @@ struct fake_meta {
     struct meta_client base;
     struct env *env;
     /* Script. */
-    bool later;              /* answers come by a timer */
-    enum rc write_rc;        /* of the next write: it is not applied (or, for RC_AMBIGUOUS, it is) */
-    uint32_t stale_writes;   /* so many writes are answered STALE_GENERATION */
-    uint32_t stale_reads;    /* so many gets fail with RC_STALE */
+    bool later;            /* answers come by a timer */
+    enum rc write_rc;      /* of the next write: it is not applied (or, for RC_AMBIGUOUS, it is) */
+    uint32_t stale_writes; /* so many writes are answered STALE_GENERATION */
+    uint32_t stale_reads;  /* so many gets fail with RC_STALE */
     uint64_t part_bytes_min; /* EntityTooSmall below, but for the last part */
     const struct fake_user *users;
     size_t user_count;

@@ -13,9 +13,9 @@ static size_t object_place(const struct fake_meta *meta, uint64_t bucket_id, str
 {
     size_t at = 0;
 
-    while (at < meta->object_count &&
-           (meta->objects[at].bucket_id < bucket_id ||
-            (meta->objects[at].bucket_id == bucket_id && slice_cmp(meta->objects[at].key, key) < 0))) {
+    while (at < meta->object_count && (meta->objects[at].bucket_id < bucket_id ||
+                                       (meta->objects[at].bucket_id == bucket_id &&
+                                        slice_cmp(meta->objects[at].key, key) < 0))) {
         at += 1;
     }
     return at;
@@ -54,8 +54,7 @@ static struct fake_object *object_put(struct fake_meta *meta, uint64_t bucket_id
     }
     if (meta->object_count == meta->object_capacity) {
         meta->object_capacity = meta->object_capacity * 2 + 16;
-        meta->objects =
-            mem_realloc(meta->objects, meta->object_capacity * sizeof(*meta->objects));
+        meta->objects = mem_realloc(meta->objects, meta->object_capacity * sizeof(*meta->objects));
     }
     memmove(&meta->objects[at + 1], &meta->objects[at],
             (meta->object_count - at) * sizeof(*meta->objects));
@@ -117,9 +116,9 @@ static struct slice etag_text(struct arena *arena, const Kist__Record *record)
         text = arena_printf(arena, "%.*s%02x", (int)text.len, text.len > 0 ? text.data : "",
                             record->etag.data[i]);
     }
-    return record->part_count == 0 ? text
-                                   : arena_printf(arena, "%.*s-%u", (int)text.len, text.data,
-                                                  record->part_count);
+    return record->part_count == 0
+               ? text
+               : arena_printf(arena, "%.*s-%u", (int)text.len, text.data, record->part_count);
 }
 
 static Kist__Outcome conditions_check(struct arena *arena, const Kist__Conditions *conditions,
@@ -157,9 +156,8 @@ static Kist__Outcome write_put(struct fake_meta *meta, struct meta_write *call)
     Kist__LayoutChunk chunk = KIST__LAYOUT_CHUNK__INIT;
     Kist__Record record = *put->record;
     struct fake_object *object;
-    Kist__Outcome outcome =
-        conditions_check(call->arena, put->conditions,
-                         fake_object_find(meta, put->bucket_id, key), false);
+    Kist__Outcome outcome = conditions_check(call->arena, put->conditions,
+                                             fake_object_find(meta, put->bucket_id, key), false);
 
     if (outcome != KIST__OUTCOME__OUTCOME_OK) {
         return outcome;

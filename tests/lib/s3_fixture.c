@@ -206,9 +206,9 @@ static struct slice request_text(struct s3_fixture *f, const char *method, const
     struct slice auth = SLICE("");
 
     time_format_amz(env->clock->wall_ns(env) / 1000000000U, date);
-    all = arena_printf(&f->arena,
-                       "%s%sx-amz-date: %s\r\nx-amz-content-sha256: UNSIGNED-PAYLOAD\r\n", headers,
-                       has_host(headers) ? "" : "Host: server\r\n", date);
+    all =
+        arena_printf(&f->arena, "%s%sx-amz-date: %s\r\nx-amz-content-sha256: UNSIGNED-PAYLOAD\r\n",
+                     headers, has_host(headers) ? "" : "Host: server\r\n", date);
     if (f->user >= 0) {
         auth = authorization(f, method, slice_str(target), all, date);
     }
@@ -264,7 +264,8 @@ static bool replied(void *arg)
         got = after_head(got);
     }
     body = after_head(got);
-    if (body.data == NULL && !(got.len >= 4 && memcmp(got.data + got.len - 4, "\r\n\r\n", 4) == 0)) {
+    if (body.data == NULL &&
+        !(got.len >= 4 && memcmp(got.data + got.len - 4, "\r\n\r\n", 4) == 0)) {
         return waiting->client->ended;
     }
     f->head = slice_of(got.data, got.len - body.len);
@@ -280,8 +281,7 @@ int s3_send(struct s3_fixture *f, const char *method, const char *target, const 
             struct slice body)
 {
     struct http_client client;
-    struct waiting waiting = {
-        .f = f, .client = &client, .is_head = strcmp(method, "HEAD") == 0};
+    struct waiting waiting = {.f = f, .client = &client, .is_head = strcmp(method, "HEAD") == 0};
     uint64_t status = 0;
     bool done;
 

@@ -1,6 +1,7 @@
 /*
- * A whole gateway in the simulated world: real HTTP, signatures, dispatch and handlers, over fake_meta and fake_data.
- * A test sends one request after the other and looks at what a client gets.
+ * A whole gateway in the simulated world: real HTTP, signatures, dispatch and handlers, over
+ * fake_meta and fake_data. A test sends one request after the other and looks at what a client
+ * gets.
  *
  *     s3_fixture_init(&f);
  *     s3_send(&f, "PUT", "/bucket", "", SLICE_EMPTY);

@@ -1,4 +1,5 @@
-/* What every request goes through: signature, bucket, permission, error documents, new judgements. */
+/* What every request goes through: signature, bucket, permission, error documents, new judgements.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +51,8 @@ static void assert_error(struct s3_fixture *f, int status, const char *code)
     assert_string_equal(s3_error_of(f), code);
 }
 
-/* A bucket made through another gateway is not in our view yet: a request for it must not get 404. */
+/* A bucket made through another gateway is not in our view yet: a request for it must not get 404.
+ */
 static void a_no_is_confirmed_by_a_refresh(void **state)
 {
     struct s3_fixture *f = *state;
@@ -63,7 +65,8 @@ static void a_no_is_confirmed_by_a_refresh(void **state)
     assert_int_equal(f->meta.refreshes, 1);
 }
 
-/* What does not exist after the refresh either gets its 404, with the name, and no second refresh. */
+/* What does not exist after the refresh either gets its 404, with the name, and no second refresh.
+ */
 static void missing_bucket(void **state)
 {
     struct s3_fixture *f = *state;
@@ -78,7 +81,8 @@ static void missing_bucket(void **state)
     assert_int_equal(f->meta.refreshes, 1);
 }
 
-/* HEAD has no body to carry an error: the status must say it alone, and the connection stays in step. */
+/* HEAD has no body to carry an error: the status must say it alone, and the connection stays in
+ * step. */
 static void head_errors_have_no_body(void **state)
 {
     struct s3_fixture *f = *state;
@@ -108,7 +112,8 @@ static void strangers_are_denied(void **state)
     assert_int_equal(s3_send(f, "GET", "/of-alice/k", "", SLICE_EMPTY), 200);
 }
 
-/* The caller names whose bucket it expects: a bucket re-made by somebody else must not be written to. */
+/* The caller names whose bucket it expects: a bucket re-made by somebody else must not be written
+ * to. */
 static void expected_owner(void **state)
 {
     struct s3_fixture *f = *state;
@@ -116,7 +121,8 @@ static void expected_owner(void **state)
     f->user = 1;
     make_bucket(f, "of-alice");
     assert_int_equal(
-        s3_send(f, "PUT", "/of-alice/k", "x-amz-expected-bucket-owner: alice\r\n", SLICE("x")), 200);
+        s3_send(f, "PUT", "/of-alice/k", "x-amz-expected-bucket-owner: alice\r\n", SLICE("x")),
+        200);
     s3_send(f, "PUT", "/of-alice/k", "x-amz-expected-bucket-owner: bob\r\n", SLICE("y"));
     assert_error(f, 403, "AccessDenied");
 }
@@ -125,7 +131,9 @@ static void expected_owner(void **state)
 static void signature_errors_explain(void **state)
 {
     struct s3_fixture *f = *state;
-    struct fake_user wrong[] = {{"AKROOT", "other secret", "root"}};
+    struct fake_user wrong[] = {
+        {"AKROOT", "other secret", "root"}
+    };
 
     f->meta.users = wrong;
     f->meta.user_count = 1;
@@ -273,7 +281,8 @@ static void virtual_hosts(void **state)
 
     make_bucket(f, "bucket");
     assert_int_equal(s3_send(f, "PUT", "/key", "Host: bucket.s3.example\r\n", SLICE("body")), 200);
-    assert_int_equal(s3_send(f, "GET", "/bucket/key", "Host: s3.example:9000\r\n", SLICE_EMPTY), 200);
+    assert_int_equal(s3_send(f, "GET", "/bucket/key", "Host: s3.example:9000\r\n", SLICE_EMPTY),
+                     200);
     assert_true(s3_body_has(f, "body"));
 }
 

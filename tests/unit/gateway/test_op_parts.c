@@ -1,4 +1,5 @@
-/* The small decisions of object operations: ranges, conditions, copy sources, metadata text, tokens. */
+/* The small decisions of object operations: ranges, conditions, copy sources, metadata text,
+ * tokens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,8 +39,8 @@ static void assert_slice(struct slice got, const char *want)
     assert_true(slice_eq_str(got, want));
 }
 
-/* Every row was measured at AWS or stands in RFC 9110 (user-reports D17): media players and Parquet readers live on
- * these edges. */
+/* Every row was measured at AWS or stands in RFC 9110 (user-reports D17): media players and Parquet
+ * readers live on these edges. */
 static void range_table(void **state)
 {
     static const struct {
@@ -49,29 +50,29 @@ static void range_table(void **state)
         uint64_t offset;
         uint64_t length;
     } rows[] = {
-        {NULL,                        10, RANGE_WHOLE,         0, 10},
-        {"bytes=0-0",                 10, RANGE_PART,          0, 1 },
-        {"bytes=9-",                  10, RANGE_PART,          9, 1 },
-        {"bytes=10-",                 10, RANGE_UNSATISFIABLE, 0, 0 },
-        {"bytes=5-3",                 10, RANGE_WHOLE,         0, 10},
-        {"bytes=-0",                  10, RANGE_UNSATISFIABLE, 0, 0 },
-        {"bytes=-4",                  10, RANGE_PART,          6, 4 },
-        {"bytes=-400",                10, RANGE_PART,          0, 10},
-        {"bytes=0-400",               10, RANGE_PART,          0, 10},
-        {"bytes=3-3,5-5",             10, RANGE_WHOLE,         0, 10},
-        {"bytes=x",                   10, RANGE_WHOLE,         0, 10},
-        {"bytes=1-x",                 10, RANGE_WHOLE,         0, 10},
-        {"bytes=",                    10, RANGE_WHOLE,         0, 10},
-        {"bytes=-",                   10, RANGE_WHOLE,         0, 10},
-        {"lines=1-2",                 10, RANGE_WHOLE,         0, 10},
-        {"BYTES=1-2",                 10, RANGE_PART,          1, 2 },
-        {"bytes=0-0",                 0,  RANGE_UNSATISFIABLE, 0, 0 },
-        {"bytes=0-",                  0,  RANGE_UNSATISFIABLE, 0, 0 },
-        {"bytes=-4",                  0,  RANGE_WHOLE,         0, 0 },
-        {"bytes=-0",                  0,  RANGE_UNSATISFIABLE, 0, 0 },
-        {"bytes=0-99999999999999999999999", 10, RANGE_PART,    0, 10},
-        {"bytes=99999999999999999999999-",  10, RANGE_UNSATISFIABLE, 0, 0},
-        {"bytes=-99999999999999999999999",  10, RANGE_PART,    0, 10},
+        {NULL,                              10, RANGE_WHOLE,         0, 10},
+        {"bytes=0-0",                       10, RANGE_PART,          0, 1 },
+        {"bytes=9-",                        10, RANGE_PART,          9, 1 },
+        {"bytes=10-",                       10, RANGE_UNSATISFIABLE, 0, 0 },
+        {"bytes=5-3",                       10, RANGE_WHOLE,         0, 10},
+        {"bytes=-0",                        10, RANGE_UNSATISFIABLE, 0, 0 },
+        {"bytes=-4",                        10, RANGE_PART,          6, 4 },
+        {"bytes=-400",                      10, RANGE_PART,          0, 10},
+        {"bytes=0-400",                     10, RANGE_PART,          0, 10},
+        {"bytes=3-3,5-5",                   10, RANGE_WHOLE,         0, 10},
+        {"bytes=x",                         10, RANGE_WHOLE,         0, 10},
+        {"bytes=1-x",                       10, RANGE_WHOLE,         0, 10},
+        {"bytes=",                          10, RANGE_WHOLE,         0, 10},
+        {"bytes=-",                         10, RANGE_WHOLE,         0, 10},
+        {"lines=1-2",                       10, RANGE_WHOLE,         0, 10},
+        {"BYTES=1-2",                       10, RANGE_PART,          1, 2 },
+        {"bytes=0-0",                       0,  RANGE_UNSATISFIABLE, 0, 0 },
+        {"bytes=0-",                        0,  RANGE_UNSATISFIABLE, 0, 0 },
+        {"bytes=-4",                        0,  RANGE_WHOLE,         0, 0 },
+        {"bytes=-0",                        0,  RANGE_UNSATISFIABLE, 0, 0 },
+        {"bytes=0-99999999999999999999999", 10, RANGE_PART,          0, 10},
+        {"bytes=99999999999999999999999-",  10, RANGE_UNSATISFIABLE, 0, 0 },
+        {"bytes=-99999999999999999999999",  10, RANGE_PART,          0, 10},
     };
 
     (void)state;
@@ -92,7 +93,8 @@ static void range_table(void **state)
 /* A part copied from a wrong range would be silent damage: both ends must be there. */
 static void copy_range_is_strict(void **state)
 {
-    static const char *const bad[] = {"bytes=0-", "bytes=-5", "bytes=5-3", "0-5", "bytes=0-5,7-8", ""};
+    static const char *const bad[] = {"bytes=0-", "bytes=-5",      "bytes=5-3",
+                                      "0-5",      "bytes=0-5,7-8", ""};
     uint64_t first;
     uint64_t last;
 
@@ -119,28 +121,28 @@ static void read_condition_table(void **state)
         const char *unmodified;
         enum condition_result result;
     } rows[] = {
-        {NULL,            NULL,             NULL,    NULL,    CONDITION_TRUE        },
-        {"\"e\"",         NULL,             NULL,    NULL,    CONDITION_TRUE        },
-        {"e",             NULL,             NULL,    NULL,    CONDITION_TRUE        },
-        {"*",             NULL,             NULL,    NULL,    CONDITION_TRUE        },
-        {"\"x\"",         NULL,             NULL,    NULL,    CONDITION_FAILED      },
-        {"\"x\", \"e\"",  NULL,             NULL,    NULL,    CONDITION_TRUE        },
-        {"W/\"e\"",       NULL,             NULL,    NULL,    CONDITION_FAILED      },
-        {NULL,            "\"e\"",          NULL,    NULL,    CONDITION_NOT_MODIFIED},
-        {NULL,            "W/\"e\"",        NULL,    NULL,    CONDITION_NOT_MODIFIED},
-        {NULL,            "\"x\", \"y\"",   NULL,    NULL,    CONDITION_TRUE        },
-        {NULL,            "*",              NULL,    NULL,    CONDITION_NOT_MODIFIED},
-        {NULL,            NULL,             T0,      NULL,    CONDITION_NOT_MODIFIED},
-        {NULL,            NULL,             T1,      NULL,    CONDITION_NOT_MODIFIED},
-        {NULL,            NULL,             "Wed, 21 Oct 2015 07:27:59 GMT", NULL, CONDITION_TRUE},
-        {NULL,            NULL,             "soon",  NULL,    CONDITION_TRUE        },
-        {NULL,            NULL,             NULL,    T0,      CONDITION_TRUE        },
-        {NULL,            NULL,             NULL,    "Wed, 21 Oct 2015 07:27:59 GMT", CONDITION_FAILED},
+        {NULL,           NULL,           NULL,                            NULL,                            CONDITION_TRUE        },
+        {"\"e\"",        NULL,           NULL,                            NULL,                            CONDITION_TRUE        },
+        {"e",            NULL,           NULL,                            NULL,                            CONDITION_TRUE        },
+        {"*",            NULL,           NULL,                            NULL,                            CONDITION_TRUE        },
+        {"\"x\"",        NULL,           NULL,                            NULL,                            CONDITION_FAILED      },
+        {"\"x\", \"e\"", NULL,           NULL,                            NULL,                            CONDITION_TRUE        },
+        {"W/\"e\"",      NULL,           NULL,                            NULL,                            CONDITION_FAILED      },
+        {NULL,           "\"e\"",        NULL,                            NULL,                            CONDITION_NOT_MODIFIED},
+        {NULL,           "W/\"e\"",      NULL,                            NULL,                            CONDITION_NOT_MODIFIED},
+        {NULL,           "\"x\", \"y\"", NULL,                            NULL,                            CONDITION_TRUE        },
+        {NULL,           "*",            NULL,                            NULL,                            CONDITION_NOT_MODIFIED},
+        {NULL,           NULL,           T0,                              NULL,                            CONDITION_NOT_MODIFIED},
+        {NULL,           NULL,           T1,                              NULL,                            CONDITION_NOT_MODIFIED},
+        {NULL,           NULL,           "Wed, 21 Oct 2015 07:27:59 GMT", NULL,                            CONDITION_TRUE        },
+        {NULL,           NULL,           "soon",                          NULL,                            CONDITION_TRUE        },
+        {NULL,           NULL,           NULL,                            T0,                              CONDITION_TRUE        },
+        {NULL,           NULL,           NULL,                            "Wed, 21 Oct 2015 07:27:59 GMT", CONDITION_FAILED      },
         /* the ETag form silences the date form of the same question */
-        {"\"e\"",         NULL,             NULL,    "Wed, 21 Oct 2015 07:27:59 GMT", CONDITION_TRUE},
-        {NULL,            "\"x\"",          T1,      NULL,    CONDITION_TRUE        },
-        {"\"e\"",         "\"e\"",          NULL,    NULL,    CONDITION_NOT_MODIFIED},
-        {"\"x\"",         "\"e\"",          NULL,    NULL,    CONDITION_FAILED      },
+        {"\"e\"",        NULL,           NULL,                            "Wed, 21 Oct 2015 07:27:59 GMT", CONDITION_TRUE        },
+        {NULL,           "\"x\"",        T1,                              NULL,                            CONDITION_TRUE        },
+        {"\"e\"",        "\"e\"",        NULL,                            NULL,                            CONDITION_NOT_MODIFIED},
+        {"\"x\"",        "\"e\"",        NULL,                            NULL,                            CONDITION_FAILED      },
     };
     const struct condition_target target = {.etag = SLICE("e"), .modified_s = T0_S};
 
@@ -183,23 +185,23 @@ static void copy_source_forms(void **state)
         const char *bucket;
         const char *key;
     } rows[] = {
-        {"bucket/key",                         true,  "bucket", "key"            },
-        {"/bucket/key",                        true,  "bucket", "key"            },
-        {"/bucket/a%20b%2Fc",                  true,  "bucket", "a b/c"          },
-        {"bucket%2Fkey",                       true,  "bucket", "key"            },
-        {"/bucket//key",                       true,  "bucket", "/key"           },
-        {"/bucket/key?versionId=null",         true,  "bucket", "key"            },
-        {"/bucket/what?is",                    true,  "bucket", "what?is"        },
-        {"/bucket/a?versionId=x?versionId=null", true, "bucket", "a?versionId=x" },
-        {"/bucket/a+b",                        true,  "bucket", "a+b"            },
-        {"/bucket/key?versionId=abc",          false, NULL,     NULL             },
-        {"/bucket/key?versionId=",             false, NULL,     NULL             },
-        {"bucket",                             false, NULL,     NULL             },
-        {"/bucket/",                           false, NULL,     NULL             },
-        {"//key",                              false, NULL,     NULL             },
-        {"",                                   false, NULL,     NULL             },
-        {"/bucket/%zz",                        false, NULL,     NULL             },
-        {"/bucket/%ff",                        false, NULL,     NULL             },
+        {"bucket/key",                           true,  "bucket", "key"          },
+        {"/bucket/key",                          true,  "bucket", "key"          },
+        {"/bucket/a%20b%2Fc",                    true,  "bucket", "a b/c"        },
+        {"bucket%2Fkey",                         true,  "bucket", "key"          },
+        {"/bucket//key",                         true,  "bucket", "/key"         },
+        {"/bucket/key?versionId=null",           true,  "bucket", "key"          },
+        {"/bucket/what?is",                      true,  "bucket", "what?is"      },
+        {"/bucket/a?versionId=x?versionId=null", true,  "bucket", "a?versionId=x"},
+        {"/bucket/a+b",                          true,  "bucket", "a+b"          },
+        {"/bucket/key?versionId=abc",            false, NULL,     NULL           },
+        {"/bucket/key?versionId=",               false, NULL,     NULL           },
+        {"bucket",                               false, NULL,     NULL           },
+        {"/bucket/",                             false, NULL,     NULL           },
+        {"//key",                                false, NULL,     NULL           },
+        {"",                                     false, NULL,     NULL           },
+        {"/bucket/%zz",                          false, NULL,     NULL           },
+        {"/bucket/%ff",                          false, NULL,     NULL           },
     };
     struct arena *arena = *state;
 
@@ -219,7 +221,8 @@ static void copy_source_forms(void **state)
     }
 }
 
-/* RFC 2047 both ways: what a client stored as text comes back as text, and no value can break the header. */
+/* RFC 2047 both ways: what a client stored as text comes back as text, and no value can break the
+ * header. */
 static void metadata_words(void **state)
 {
     static const struct {
@@ -227,17 +230,17 @@ static void metadata_words(void **state)
         const char *stored;
         const char *given;
     } rows[] = {
-        {"plain",                              "plain",              "plain"                        },
-        {"",                                   "",                   ""                             },
-        {"=?UTF-8?B?w6Q=?=",                   "\xc3\xa4",           "=?UTF-8?B?w6Q=?="             },
-        {"=?utf-8?q?=C3=A4_b?=",               "\xc3\xa4 b",         "=?UTF-8?B?w6QgYg==?="         },
-        {"=?UTF-8?B?YQ==?= =?UTF-8?B?Yg==?=",  "ab",                 "ab"                           },
-        {"=?ISO-8859-1?Q?=E4?=",               "\xc3\xa4",           "=?UTF-8?B?w6Q=?="             },
-        {"=?UTF-8?X?abc?=",                    "=?UTF-8?X?abc?=",    "=?UTF-8?X?abc?="              },
-        {"=?broken",                           "=?broken",           "=?broken"                     },
-        {"\xc3\xa4",                           "\xc3\xa4",           "=?UTF-8?B?w6Q=?="             },
-        {"\xe4",                               "\xe4",               "=?ISO-8859-1?B?5A==?="        },
-        {"=?UTF-8?B?YQ0KYjogYw==?=",           "a\r\nb: c",          "=?UTF-8?B?YQ0KYjogYw==?="     },
+        {"plain",                             "plain",           "plain"                   },
+        {"",                                  "",                ""                        },
+        {"=?UTF-8?B?w6Q=?=",                  "\xc3\xa4",        "=?UTF-8?B?w6Q=?="        },
+        {"=?utf-8?q?=C3=A4_b?=",              "\xc3\xa4 b",      "=?UTF-8?B?w6QgYg==?="    },
+        {"=?UTF-8?B?YQ==?= =?UTF-8?B?Yg==?=", "ab",              "ab"                      },
+        {"=?ISO-8859-1?Q?=E4?=",              "\xc3\xa4",        "=?UTF-8?B?w6Q=?="        },
+        {"=?UTF-8?X?abc?=",                   "=?UTF-8?X?abc?=", "=?UTF-8?X?abc?="         },
+        {"=?broken",                          "=?broken",        "=?broken"                },
+        {"\xc3\xa4",                          "\xc3\xa4",        "=?UTF-8?B?w6Q=?="        },
+        {"\xe4",                              "\xe4",            "=?ISO-8859-1?B?5A==?="   },
+        {"=?UTF-8?B?YQ0KYjogYw==?=",          "a\r\nb: c",       "=?UTF-8?B?YQ0KYjogYw==?="},
     };
     struct arena *arena = *state;
 
@@ -249,10 +252,12 @@ static void metadata_words(void **state)
     }
 }
 
-/* Tokens carry any key through any client; a foreign one is refused instead of listing from a wrong place. */
+/* Tokens carry any key through any client; a foreign one is refused instead of listing from a wrong
+ * place. */
 static void tokens_round_trip(void **state)
 {
-    static const char *const bad[] = {"", "a", "!!!!", "AAAA", "EA", "aGVsbG8gd29ybGQ", "EGE=", "EG+/"};
+    static const char *const bad[] = {"",     "a",   "!!!!", "AAAA", "EA", "aGVsbG8gd29ybGQ",
+                                      "EGE=", "EG+/"};
     struct arena *arena = *state;
     struct page_token token = {.after = SLICE("a/\xf0\x9f\x98\x80 ?&="), .after_prefix = true};
     struct page_token back;
@@ -307,15 +312,15 @@ static void marker_inside_a_prefix(void **state)
         const char *after;
         bool after_prefix;
     } rows[] = {
-        {"",   "",   "b/1",  "b/1", false},
-        {"",   "/",  "b",    "b",   false},
-        {"",   "/",  "b/",   "b/",  true },
-        {"",   "/",  "b/1",  "b/",  true },
-        {"b/", "/",  "b/1",  "b/1", false},
-        {"b/", "/",  "b/1/", "b/1/", true},
-        {"b/", "/",  "a/1",  "a/1", false},
-        {"",   "--", "x--y", "x--", true },
-        {"",   "/",  "",     "",    false},
+        {"",   "",   "b/1",  "b/1",  false},
+        {"",   "/",  "b",    "b",    false},
+        {"",   "/",  "b/",   "b/",   true },
+        {"",   "/",  "b/1",  "b/",   true },
+        {"b/", "/",  "b/1",  "b/1",  false},
+        {"b/", "/",  "b/1/", "b/1/", true },
+        {"b/", "/",  "a/1",  "a/1",  false},
+        {"",   "--", "x--y", "x--",  true },
+        {"",   "/",  "",     "",     false},
     };
 
     (void)state;

@@ -66,38 +66,39 @@ static void the_row_that_demands_most_wins(void **state)
         const char *headers;
         const char *name;
     } rows[] = {
-        {HTTP_GET,     "/",                              "",                              "ListBuckets"                      },
-        {HTTP_GET,     "/bkt",                             "",                              "ListObjects"                      },
-        {HTTP_GET,     "/bkt/",                            "",                              "ListObjects"                      },
-        {HTTP_GET,     "/bkt?list-type=2&prefix=x",        "",                              "ListObjectsV2"                    },
-        {HTTP_GET,     "/bkt?list-type=1",                 "",                              "ListObjects"                      },
-        {HTTP_GET,     "/bkt?unknown",                     "",                              "ListObjects"                      },
-        {HTTP_GET,     "/bkt?location",                    "",                              "GetBucketLocation"                },
-        {HTTP_GET,     "/bkt?location=",                   "",                              "GetBucketLocation"                },
-        {HTTP_GET,     "/bkt?uploads",                     "",                              "ListMultipartUploads"             },
-        {HTTP_GET,     "/bkt?versioning",                  "",                              "GetBucketVersioning"              },
-        {HTTP_GET,     "/bkt?inventory",                   "",                              "ListBucketInventoryConfigurations"},
-        {HTTP_GET,     "/bkt?inventory&id=1",              "",                              "GetBucketInventoryConfiguration"  },
-        {HTTP_HEAD,    "/bkt",                             "",                              "HeadBucket"                       },
-        {HTTP_PUT,     "/bkt",                             "",                              "CreateBucket"                     },
-        {HTTP_DELETE,  "/bkt",                             "",                              "DeleteBucket"                     },
-        {HTTP_POST,    "/bkt?delete",                      "",                              "DeleteObjects"                    },
-        {HTTP_POST,    "/bkt",                             "",                              "PostObject"                       },
-        {HTTP_GET,     "/bkt/k",                           "",                              "GetObject"                        },
-        {HTTP_GET,     "/bkt/k?partNumber=1",              "",                              "GetObject"                        },
-        {HTTP_GET,     "/bkt/k?uploadId=u",                "",                              "ListParts"                        },
-        {HTTP_GET,     "/bkt/k?acl",                       "",                              "GetObjectAcl"                     },
-        {HTTP_HEAD,    "/bkt/k",                           "",                              "HeadObject"                       },
-        {HTTP_PUT,     "/bkt/k",                           "",                              "PutObject"                        },
-        {HTTP_PUT,     "/bkt/k",                           "x-amz-copy-source: /a/b\r\n",   "CopyObject"                       },
-        {HTTP_PUT,     "/bkt/k?partNumber=1&uploadId=u",   "",                              "UploadPart"                       },
-        {HTTP_PUT,     "/bkt/k?partNumber=1&uploadId=u",   "x-amz-copy-source: /a/b\r\n",   "UploadPartCopy"                   },
-        {HTTP_PUT,     "/bkt/k?tagging",                   "x-amz-copy-source: /a/b\r\n",   "PutObjectTagging"                 },
-        {HTTP_POST,    "/bkt/k?uploads",                   "",                              "CreateMultipartUpload"            },
-        {HTTP_POST,    "/bkt/k?uploadId=u",                "",                              "CompleteMultipartUpload"          },
-        {HTTP_DELETE,  "/bkt/k?uploadId=u",                "",                              "AbortMultipartUpload"             },
-        {HTTP_DELETE,  "/bkt/k",                           "",                              "DeleteObject"                     },
-        {HTTP_OPTIONS, "/bkt/k",                           "",                              "PreflightRequest"                 },
+        {HTTP_GET,     "/",                              "",                            "ListBuckets"                      },
+        {HTTP_GET,     "/bkt",                           "",                            "ListObjects"                      },
+        {HTTP_GET,     "/bkt/",                          "",                            "ListObjects"                      },
+        {HTTP_GET,     "/bkt?list-type=2&prefix=x",      "",                            "ListObjectsV2"                    },
+        {HTTP_GET,     "/bkt?list-type=1",               "",                            "ListObjects"                      },
+        {HTTP_GET,     "/bkt?unknown",                   "",                            "ListObjects"                      },
+        {HTTP_GET,     "/bkt?location",                  "",                            "GetBucketLocation"                },
+        {HTTP_GET,     "/bkt?location=",                 "",                            "GetBucketLocation"                },
+        {HTTP_GET,     "/bkt?uploads",                   "",                            "ListMultipartUploads"             },
+        {HTTP_GET,     "/bkt?versioning",                "",                            "GetBucketVersioning"              },
+        {HTTP_GET,     "/bkt?inventory",                 "",                            "ListBucketInventoryConfigurations"},
+        {HTTP_GET,     "/bkt?inventory&id=1",            "",                            "GetBucketInventoryConfiguration"  },
+        {HTTP_HEAD,    "/bkt",                           "",                            "HeadBucket"                       },
+        {HTTP_PUT,     "/bkt",                           "",                            "CreateBucket"                     },
+        {HTTP_DELETE,  "/bkt",                           "",                            "DeleteBucket"                     },
+        {HTTP_POST,    "/bkt?delete",                    "",                            "DeleteObjects"                    },
+        {HTTP_POST,    "/bkt",                           "",                            "PostObject"                       },
+        {HTTP_GET,     "/bkt/k",                         "",                            "GetObject"                        },
+        {HTTP_GET,     "/bkt/k?partNumber=1",            "",                            "GetObject"                        },
+        {HTTP_GET,     "/bkt/k?uploadId=u",              "",                            "ListParts"                        },
+        {HTTP_GET,     "/bkt/k?acl",                     "",                            "GetObjectAcl"                     },
+        {HTTP_HEAD,    "/bkt/k",                         "",                            "HeadObject"                       },
+        {HTTP_PUT,     "/bkt/k",                         "",                            "PutObject"                        },
+        {HTTP_PUT,     "/bkt/k",                         "x-amz-copy-source: /a/b\r\n", "CopyObject"                       },
+        {HTTP_PUT,     "/bkt/k?partNumber=1&uploadId=u", "",                            "UploadPart"                       },
+        {HTTP_PUT,     "/bkt/k?partNumber=1&uploadId=u", "x-amz-copy-source: /a/b\r\n",
+         "UploadPartCopy"                                                                                                  },
+        {HTTP_PUT,     "/bkt/k?tagging",                 "x-amz-copy-source: /a/b\r\n", "PutObjectTagging"                 },
+        {HTTP_POST,    "/bkt/k?uploads",                 "",                            "CreateMultipartUpload"            },
+        {HTTP_POST,    "/bkt/k?uploadId=u",              "",                            "CompleteMultipartUpload"          },
+        {HTTP_DELETE,  "/bkt/k?uploadId=u",              "",                            "AbortMultipartUpload"             },
+        {HTTP_DELETE,  "/bkt/k",                         "",                            "DeleteObject"                     },
+        {HTTP_OPTIONS, "/bkt/k",                         "",                            "PreflightRequest"                 },
     };
     struct fixture *f = *state;
 
@@ -140,21 +141,21 @@ static void keys_stay_as_they_are(void **state)
         const char *target;
         const char *key;
     } rows[] = {
-        {"/bkt/a",                     "a"                    },
-        {"/bkt//a",                    "/a"                   },
-        {"/bkt/a/",                    "a/"                   },
-        {"/bkt/a//b",                  "a//b"                 },
-        {"/bkt/.",                     "."                    },
-        {"/bkt/..",                    ".."                   },
-        {"/bkt/a/../b",                "a/../b"               },
-        {"/bkt/a%2Fb",                 "a/b"                  },
-        {"/bkt/a%252Fb",               "a%2Fb"                },
-        {"/bkt/a+b",                   "a+b"                  },
-        {"/bkt/a%20b",                 "a b"                  },
-        {"/bkt/%61.txt",               "a.txt"                },
-        {"/bkt/x=y&z",                 "x=y&z"                },
-        {"/bkt/%F0%9F%98%80",          "\xF0\x9F\x98\x80"     },
-        {"/bkt/%01",                   "\x01"                 },
+        {"/bkt/a",            "a"               },
+        {"/bkt//a",           "/a"              },
+        {"/bkt/a/",           "a/"              },
+        {"/bkt/a//b",         "a//b"            },
+        {"/bkt/.",            "."               },
+        {"/bkt/..",           ".."              },
+        {"/bkt/a/../b",       "a/../b"          },
+        {"/bkt/a%2Fb",        "a/b"             },
+        {"/bkt/a%252Fb",      "a%2Fb"           },
+        {"/bkt/a+b",          "a+b"             },
+        {"/bkt/a%20b",        "a b"             },
+        {"/bkt/%61.txt",      "a.txt"           },
+        {"/bkt/x=y&z",        "x=y&z"           },
+        {"/bkt/%F0%9F%98%80", "\xF0\x9F\x98\x80"},
+        {"/bkt/%01",          "\x01"            },
     };
     struct fixture *f = *state;
 
@@ -175,17 +176,17 @@ static void both_styles_meet(void **state)
         const char *bucket;
         const char *key;
     } rows[] = {
-        {"s3.example",           "/bkt/k", "bkt",   "k"    },
-        {"s3.example:9000",      "/bkt/k", "bkt",   "k"    },
-        {"bkt.s3.example",       "/k",     "bkt",   "k"    },
-        {"BKT.S3.Example:9000",  "/k",     "bkt",   "k"    },
-        {"a.b.s3.example",       "/k/",    "a.b",   "k/"   },
-        {"bkt.s3.example",       "/",      "bkt",   ""     },
-        {"bkt.s3.example",       "//k",    "bkt",   "/k"   },
-        {"other.example",        "/bkt/k", "bkt",   "k"    },
-        {"xs3.example",          "/bkt/k", "bkt",   "k"    },
-        {"[::1]:9000",           "/bkt/k", "bkt",   "k"    },
-        {"127.0.0.1:9000",       "/bkt/k", "bkt",   "k"    },
+        {"s3.example",          "/bkt/k", "bkt", "k" },
+        {"s3.example:9000",     "/bkt/k", "bkt", "k" },
+        {"bkt.s3.example",      "/k",     "bkt", "k" },
+        {"BKT.S3.Example:9000", "/k",     "bkt", "k" },
+        {"a.b.s3.example",      "/k/",    "a.b", "k/"},
+        {"bkt.s3.example",      "/",      "bkt", ""  },
+        {"bkt.s3.example",      "//k",    "bkt", "/k"},
+        {"other.example",       "/bkt/k", "bkt", "k" },
+        {"xs3.example",         "/bkt/k", "bkt", "k" },
+        {"[::1]:9000",          "/bkt/k", "bkt", "k" },
+        {"127.0.0.1:9000",      "/bkt/k", "bkt", "k" },
     };
     struct fixture *f = *state;
 
@@ -245,9 +246,9 @@ static void bucket_names(void **state)
 {
     static const char *const good[] = {"abc", "a-b.c", "123", "a.b.c", "1.2.3.4.5", "my--bucket"};
     static const char *const bad[] = {
-        "ab",        "Abc",           "a_b",  "-abc",      "abc-",     ".abc", "abc.",
-        "a..b",      "192.168.5.4",   "a b",  "xn--abc",   "sthree-a", "",     "abc-s3alias",
-        "abc--x-s3", "abc--ol-s3",    "a/b",  "amzn-s3-demo-a"};
+        "ab",   "Abc",         "a_b",         "-abc",       "abc-",    ".abc",
+        "abc.", "a..b",        "192.168.5.4", "a b",        "xn--abc", "sthree-a",
+        "",     "abc-s3alias", "abc--x-s3",   "abc--ol-s3", "a/b",     "amzn-s3-demo-a"};
     char too_long[64 + 1];
 
     (void)state;
