@@ -55,25 +55,29 @@ test-sim: $(BUILD_ASAN)/build.ninja
 
 # Black box: boto3, aws-cli and raw sockets against build/kist.
 test-s3: setup-test build
-	@$(TALLY) run tests/s3/run $(BUILD)/kist
+	@$(TALLY) run tests/s3/run.py
 
+# Real clients; kill -9 rounds and damaged directories. CLIENT_FILES bounds the trees, ROUNDS the kills.
+CLIENT_FILES ?= 1500
+ROUNDS ?= 10
 test-clients: setup-test build
-	@$(TALLY) run tests/clients/run $(BUILD)/kist
-
-test-cluster: setup-test build
-	@$(TALLY) run tests/cluster/run $(BUILD)/kist
+	@$(TALLY) all \
+		"clients=tests/clients/clients.py --files-max $(CLIENT_FILES)" \
+		"kill9=tests/crash/kill9.py --rounds $(ROUNDS)" \
+		"kill9x4=tests/crash/kill9.py --rounds $(ROUNDS) --directories 4" \
+		"damage=tests/crash/damage.py"
 
 test-fuzz: setup-test
 	@$(TALLY) fuzz $(BUILD_FUZZ) $(JOBS) $(RUNS) "$(TARGET)" "$(FUZZ_SECONDS)"
 
 test-s3tests: setup-test build
-	@$(TALLY) run tests/s3/s3tests $(BUILD)/kist "$(DIR)"
+	@$(TALLY) run tests/s3/s3tests.py "$(DIR)"
 
 tidy:
 	@python3 tests/tidy/tidy.py
 
 lint: setup-test $(BUILD)/build.ninja
-	@$(TALLY) run tests/tidy/lint $(BUILD)
+	@$(TALLY) run tests/tidy/lint.py $(BUILD)
 
 # At most 15 minutes on two cores.
 test: setup-test build
@@ -82,45 +86,47 @@ test: setup-test build
 		"unit=$(MAKE) --no-print-directory test-unit" \
 		"sim=$(MAKE) --no-print-directory test-sim SEEDS=$(SEEDS)" \
 		"fuzz=$(MAKE) --no-print-directory test-fuzz RUNS=20000" \
-		"s3=KIST_TEST_TIER=quick $(MAKE) --no-print-directory test-s3"
+		"s3=$(MAKE) --no-print-directory test-s3"
 
+# With `make test` at most 40 minutes.
 ci: setup-test build
 	@$(TALLY) all \
 		"lint=$(MAKE) --no-print-directory lint" \
 		"s3=$(MAKE) --no-print-directory test-s3" \
-		"clients=KIST_TEST_TIER=ci $(MAKE) --no-print-directory test-clients" \
-		"cluster=KIST_TEST_TIER=ci $(MAKE) --no-print-directory test-cluster"
+		"clients=$(MAKE) --no-print-directory test-clients"
 
-# Hours; each part writes its result to docs/results and is not repeated once it is there for this commit.
+# Hours. Each part writes its result to docs/results and is not repeated once it has passed for this commit.
 long: setup-test build
-	@KIST_TEST_TIER=long $(TALLY) resumable docs/results \
+	@$(TALLY) resumable docs/results \
 		"sim=$(MAKE) --no-print-directory test-sim SEEDS=5000" \
 		"fuzz=$(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=1800" \
-		"s3=$(MAKE) --no-print-directory test-s3" \
-		"clients=$(MAKE) --no-print-directory test-clients" \
-		"cluster=$(MAKE) --no-print-directory test-cluster" \
+		"clients=$(MAKE) --no-print-directory test-clients CLIENT_FILES=100000" \
+		"large=tests/clients/large.py" \
 		"torture=$(MAKE) --no-print-directory torture" \
+		"start=tests/crash/start.py" \
 		"soak=$(MAKE) --no-print-directory soak" \
 		"bench=$(MAKE) --no-print-directory bench-peers"
 
-bench: build
-	@$(TALLY) run tests/bench/run $(BUILD)/kist
+bench: setup-test build
+	@$(TALLY) run tests/bench/bench.py
 
-bench-peers: build
-	@$(TALLY) run tests/bench/peers $(BUILD)/kist
+bench-peers: setup-test build
+	@$(TALLY) run tests/bench/bench.py --peers
 
-scale: build
-	@$(TALLY) run tests/bench/scale $(BUILD)/kist
-
-scaling: build
-	@$(TALLY) run tests/bench/scaling $(BUILD)/kist
-
-soak: build
-	@MINUTES=$(or $(MINUTES),20) $(TALLY) run tests/bench/soak $(BUILD)/kist
+# Memory under streaming clients for MINUTES.
+MINUTES ?= 20
+soak: setup-test build
+	@$(TALLY) run tests/bench/memory.py --seconds $$(( $(MINUTES) * 60 ))
 
 # kill -9 in a loop under mixed writes; what was acknowledged must read back.
 torture: setup-test build
-	@$(TALLY) run tests/cluster/torture $(BUILD)/kist
+	@$(TALLY) all \
+		"one=tests/crash/kill9.py --rounds 200" \
+		"four=tests/crash/kill9.py --rounds 200 --directories 4"
+
+# Names that scripts rely on; their tests come with the cluster.
+test-cluster scale scaling:
+	@echo "make $@: not in this tree yet (one process is served so far)"; echo "0 passed, 1 failed"; exit 1
 
 docs: build
 	@$(BUILD)/kist docs write
