@@ -166,7 +166,7 @@ struct replica {
     bool installing; /* the state is being swapped: nothing is applied */
     uint64_t session_next;
 
-    /* replica.c: close */
+    /* close.c */
     bool closing;
     bool handed_over;
     bool final_flush;
@@ -187,8 +187,10 @@ static inline uint64_t replica_now_ms(const struct replica *r)
     return replica_now_ns(r) / REPLICA_MS_NS;
 }
 
-/* replica.c */
+/* replica.c, close.c */
+void replica_free(struct replica *r);
 void replica_close_continue(struct replica *r);
+void replica_close_timer(struct env_timer *timer);
 
 /* driver.c */
 /* Carries out what a step asked for. `given`: the entries given in; each that is taken gets its
