@@ -14,6 +14,7 @@ BUILD := build
 BUILD_ASAN := build/asan
 BUILD_FUZZ := build/fuzz
 TALLY := tests/tidy/tally.py
+SUB := make --no-print-directory
 
 .PHONY: help setup setup-test configure build serve test ci long test-unit test-sim test-s3 test-clients \
 	test-cluster test-fuzz test-s3tests bench bench-peers scale scaling soak torture docs lint tidy clean
@@ -83,29 +84,29 @@ lint: setup-test $(BUILD)/build.ninja
 test: setup-test build
 	@$(TALLY) all \
 		"tidy=python3 tests/tidy/tidy.py" \
-		"unit=$(MAKE) --no-print-directory test-unit" \
-		"sim=$(MAKE) --no-print-directory test-sim SEEDS=$(SEEDS)" \
-		"fuzz=$(MAKE) --no-print-directory test-fuzz RUNS=20000" \
-		"s3=$(MAKE) --no-print-directory test-s3"
+		"unit=$(SUB) test-unit" \
+		"sim=$(SUB) test-sim SEEDS=$(SEEDS)" \
+		"fuzz=$(SUB) test-fuzz RUNS=20000" \
+		"s3=$(SUB) test-s3"
 
 # With `make test` at most 40 minutes.
 ci: setup-test build
 	@$(TALLY) all \
-		"lint=$(MAKE) --no-print-directory lint" \
-		"s3=$(MAKE) --no-print-directory test-s3" \
-		"clients=$(MAKE) --no-print-directory test-clients"
+		"lint=$(SUB) lint" \
+		"s3=$(SUB) test-s3" \
+		"clients=$(SUB) test-clients"
 
 # Hours. Each part writes its result to docs/results and is not repeated once it has passed for this commit.
 long: setup-test build
 	@$(TALLY) resumable docs/results \
-		"sim=$(MAKE) --no-print-directory test-sim SEEDS=5000" \
-		"fuzz=$(MAKE) --no-print-directory test-fuzz FUZZ_SECONDS=1800" \
-		"clients=$(MAKE) --no-print-directory test-clients CLIENT_FILES=100000" \
+		"sim=$(SUB) test-sim SEEDS=5000" \
+		"fuzz=$(SUB) test-fuzz FUZZ_SECONDS=1800" \
+		"clients=$(SUB) test-clients CLIENT_FILES=100000" \
 		"large=tests/clients/large.py" \
-		"torture=$(MAKE) --no-print-directory torture" \
+		"torture=$(SUB) torture" \
 		"start=tests/crash/start.py" \
-		"soak=$(MAKE) --no-print-directory soak" \
-		"bench=$(MAKE) --no-print-directory bench-peers"
+		"soak=$(SUB) soak" \
+		"bench=$(SUB) bench-peers"
 
 bench: setup-test build
 	@$(TALLY) run tests/bench/bench.py
