@@ -99,7 +99,7 @@ void http_reply_end(struct http_exchange *exchange, const struct slice *last, si
 /* Asks for the connection to be closed after this reply. */
 void http_reply_close_after(struct http_exchange *exchange);
 /* The reply cannot be finished truthfully (bytes missing): closes the connection at once. Instead of
- * http_reply_end(). */
+ * http_reply_end(). A read or write under way still completes, with RC_CLOSED; the arena stays until then. */
 void http_abort(struct http_exchange *exchange);
 bool http_reply_started(const struct http_exchange *exchange);
 

@@ -9,10 +9,19 @@
  * Every completion that was promised comes, also after the connection failed; until then the
  * exchange's arena stays.
  */
+#include <assert.h>
 #include <stdio.h>
 
 #include "common/base/assert.h"
 #include "gateway/http/conn.h"
+
+enum {
+    /* A client that takes so much within body_timeout_ms is slow, not stopped. What the kernel
+     * takes beyond it goes along without waiting. */
+    WAIT_PIECE_BYTES = 16384
+};
+
+static_assert((int)WAIT_PIECE_BYTES <= (int)WIRE_PIECE_BYTES, "one wire_write()");
 
 /* ---- Bodies in ---- */
 
@@ -175,7 +184,7 @@ static void out_wait(struct conn *conn)
 
     out->piece_bytes = 0;
     for (uint32_t i = out->at; i < out->count && count < ENV_WRITE_SLICES_MAX; i++) {
-        size_t room = WIRE_PIECE_BYTES - out->piece_bytes;
+        size_t room = WAIT_PIECE_BYTES - out->piece_bytes;
 
         if (room == 0) {
             break;

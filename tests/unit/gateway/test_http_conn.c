@@ -211,7 +211,33 @@ static void test_continue_is_not_sent_to_who_did_not_wait(void **state)
     check_count(both, "\r\n\r\nhello", 1);
 }
 
+static void test_continue_is_not_sent_in_the_middle(void **state)
+{
+    struct both *both = *state;
+
+    exchange(both, SLICE("PUT /echo HTTP/1.1\r\n" HOST
+                         "Content-Length: 5\r\nExpect: 100-continue\r\n\r\nhe"));
+    exchange(both, SLICE("llo"));
+    check_count(both, "100 Continue", 0);
+    check_count(both, "\r\n\r\nhello", 1);
+}
+
 /* ---- What is refused ---- */
+
+/* One empty line before a request is a known slip of old clients; more of them are no request. */
+static void test_one_empty_line_is_passed_over(void **state)
+{
+    struct both *both = *state;
+
+    exchange(both, SLICE("\r\n"));
+    exchange(both, SLICE("GET /end/3 HTTP/1.1\r\n" HOST "\r\n"));
+    check_count(both, "HTTP/1.1 200", 1);
+    exchange(both, SLICE("\r"));
+    exchange(both, SLICE("\n"));
+    exchange(both, SLICE("\r\n"));
+    check_count(both, "HTTP/1.1 400", 1);
+    assert_true(both->client.ended);
+}
 
 /* A head that two servers could read differently ends the connection: nothing after it is looked
  * at. */
@@ -399,6 +425,25 @@ static void test_slow_reader_gets_all(void **state)
     }
     http_fixture_run(&both->fixture, 3 * SIM_S);
     assert_int_equal(body_bytes(both), 3000000);
+    assert_int_equal(both->fixture.hangups, 0);
+}
+
+/* Slow is whoever takes 16 KiB in the time allowed: large writes of the handler do not count as
+ * one. */
+static void test_very_slow_reader_gets_all(void **state)
+{
+    struct both *both = *state;
+
+    sim_net_faults(both->fixture.sim)->window_bytes = 16384;
+    http_client_send(&both->client, SLICE("GET /write/200000 HTTP/1.1\r\n" HOST "\r\n"));
+    for (size_t i = 0; i < 20; i++) {
+        http_client_pause(&both->client, true);
+        http_fixture_run(&both->fixture, 15 * SIM_S);
+        http_client_pause(&both->client, false);
+        http_fixture_run(&both->fixture, SIM_MS);
+    }
+    http_fixture_run(&both->fixture, 3 * SIM_S);
+    assert_int_equal(body_bytes(both), 200000);
     assert_int_equal(both->fixture.hangups, 0);
 }
 
@@ -602,6 +647,8 @@ int main(void)
         TEST(test_continue_is_sent_when_the_body_is_read),
         TEST(test_continue_is_not_sent_when_refused),
         TEST(test_continue_is_not_sent_to_who_did_not_wait),
+        TEST(test_continue_is_not_sent_in_the_middle),
+        TEST(test_one_empty_line_is_passed_over),
         cmocka_unit_test(test_smuggled_requests_are_never_seen),
         TEST(test_heads_are_bounded),
         TEST(test_connections_are_bounded),
@@ -611,6 +658,7 @@ int main(void)
         TEST(test_unread_bytes_are_bounded),
         TEST(test_stopped_reader_times_out),
         TEST(test_slow_reader_gets_all),
+        TEST(test_very_slow_reader_gets_all),
         TEST(test_slow_and_stopped_senders),
         TEST(test_idle_and_head_timeouts),
         TEST(test_idle_time_begins_again),
