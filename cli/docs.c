@@ -8,6 +8,7 @@
 #include "common/base/assert.h"
 #include "common/base/mem.h"
 #include "common/env/env_uv.h"
+#include "gateway/s3/compatibility.h"
 
 enum { DOCS_FILE_MAX = 262144 };
 
@@ -81,10 +82,11 @@ static const struct {
     const char *path;
     void (*write)(struct buffer *out);
 } files[] = {
-    {"sample",  "deploy/config/kist.conf.sample", write_sample },
-    {"page",    "docs/configuration.md",          write_page   },
-    {"man",     "docs/kist.1",                    write_man    },
-    {"metrics", "docs/metrics.md",                write_metrics},
+    {"sample",        "deploy/config/kist.conf.sample", write_sample          },
+    {"page",          "docs/configuration.md",          write_page            },
+    {"man",           "docs/kist.1",                    write_man             },
+    {"metrics",       "docs/metrics.md",                write_metrics         },
+    {"compatibility", "docs/compatibility.md",          s3_write_compatibility},
 };
 
 /* The file's content is `text`. */

@@ -1,0 +1,89 @@
+#include "gateway/s3/compatibility.h"
+
+#include "gateway/s3/op.h"
+
+static const char compatibility_head[] =
+    "# Compatibility with Amazon S3\n"
+    "\n"
+    "Made from `gateway/s3/op.def` and `error.def` by `make docs`. The rule: what AWS does is the "
+    "specification; where kist differs on purpose, it\n"
+    "says so here. A feature that is not enforced is refused (501 NotImplemented naming it), never "
+    "stored silently.\n"
+    "\n"
+    "## Differences on purpose\n"
+    "\n"
+    "- One region (`--region`, default us-east-1). `LocationConstraint` may name it, us-east-1 "
+    "included, or be left out; another region is refused.\n"
+    "  As in AWS's us-east-1, creating a bucket that one owns already is a success there, and 409 "
+    "BucketAlreadyOwnedByYou in any other region.\n"
+    "- Owners are users of kist: `ID` and `DisplayName` are the user's name. The user `root` sees "
+    "and may do everything. There are no public buckets:\n"
+    "  anonymous requests get 403 AccessDenied.\n"
+    "- A PUT with `Transfer-Encoding: chunked` and no length is accepted (AWS: 411).\n"
+    "- Keys are bytes: `.` and `..` segments are ordinary (many HTTP libraries resolve them before "
+    "they send).\n"
+    "- Copies read and write no data. CopyObject therefore gives no checksum of an algorithm that "
+    "the source does not have (501), and\n"
+    "  `x-amz-website-redirect-location` needs `x-amz-metadata-directive: REPLACE`. The ETag of a "
+    "part made by UploadPartCopy is the MD5 of its bytes only\n"
+    "  when the range is a whole object with such an ETag; otherwise it is a hash over source and "
+    "range. A part may be made of at most a few hundred\n"
+    "  pieces of its source: a longer range must be copied in smaller parts. An upload with a "
+    "checksum algorithm takes only whole sources that have\n"
+    "  it.\n"
+    "- A marker (`marker`, `start-after`, `key-marker`) inside a common prefix continues behind "
+    "that "
+    "prefix.\n"
+    "- UploadPart to an upload that was created without a checksum algorithm may carry any "
+    "checksum; CRC64NVME is computed besides.\n"
+    "- Refused with 501 and the header's name: `x-amz-server-side-encryption*`, "
+    "`x-amz-object-lock-*`, `x-amz-grant-*`, `x-amz-tagging`, `x-amz-acl`\n"
+    "  other than `private` and `bucket-owner-full-control`, `x-amz-storage-class` other than "
+    "`STANDARD` and `REDUCED_REDUNDANCY` (kept, not acted on),\n"
+    "  `x-amz-write-offset-bytes`, `versionId` other than `null`, `If-None-Match` other than `*` "
+    "on a "
+    "write.\n"
+    "\n"
+    "## Operations\n"
+    "\n"
+    "| operation | method | of | sub-resource | answer |\n"
+    "|---|---|---|---|---|\n";
+
+static void compatibility_operations(struct buffer *out)
+{
+    static const char *const methods[] = {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "-"};
+    static const char *const targets[] = {"service", "bucket", "object"};
+
+    for (size_t i = 0; i < s3_op_count; i++) {
+        const struct s3_op *op = &s3_ops[i];
+
+        buffer_printf(out, "| %s | %s | %s | ", op->name, methods[op->method], targets[op->target]);
+        if (op->query != NULL) {
+            buffer_printf(out, "`?%s` ", op->query);
+        }
+        if (op->header != NULL) {
+            buffer_printf(out, "`%s` ", op->header);
+        }
+        buffer_printf(out, "| %s |\n", op->handler != NULL ? "served" : "501");
+    }
+}
+
+void s3_write_compatibility(struct buffer *out)
+{
+    size_t served = 0;
+
+    buffer_append(out, SLICE(compatibility_head));
+    compatibility_operations(out);
+    for (size_t i = 0; i < s3_op_count; i++) {
+        served += s3_ops[i].handler != NULL ? 1 : 0;
+    }
+    buffer_printf(out, "\n%zu of %zu operations are served.\n\n## Error codes\n\n", served,
+                  s3_op_count);
+    buffer_append(out, SLICE("| code | status | standard message |\n|---|---|---|\n"));
+    for (int i = 1; i < S3_ERROR_COUNT; i++) {
+        enum s3_error error = (enum s3_error)i;
+
+        buffer_printf(out, "| %s | %d | %s |\n", s3_error_code(error), s3_error_status(error),
+                      s3_error_message(error));
+    }
+}
