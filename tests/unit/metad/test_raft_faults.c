@@ -54,6 +54,7 @@ struct chaos {
     uint64_t read_incarnation;
     uint64_t reads;
     uint64_t ok;
+    uint32_t crash_per_mille; /* each ms */
 };
 
 static void call_done(struct proposal *proposal)
@@ -273,12 +274,41 @@ static void crash_some(struct chaos *chaos)
     chaos->restart_at[at] = sim_now(world->sim) + (50 + sim_below(world->sim, 3000)) * SIM_MS;
 }
 
+/* A disk that fails now and then: its replica must stop by itself; the program is then started
+ * again. */
+static void fail_some(struct chaos *chaos)
+{
+    struct raft_world *world = &chaos->world;
+    struct raft_world_node *node = &world->nodes[sim_below(world->sim, FAULT_NODES)];
+
+    if (node->up && down_count(world) < 2) {
+        sim_kv_fail_writes(node->disk, RC_IO, 1 + sim_below(world->sim, 20));
+    }
+}
+
+static void stopped_restart(struct chaos *chaos)
+{
+    struct raft_world *world = &chaos->world;
+
+    for (uint32_t i = 0; i < FAULT_NODES; i++) {
+        struct raft_world_node *node = &world->nodes[i];
+
+        if (node->up && replica_state(node->replica) == REPLICA_STOPPED) {
+            assert_int_equal(replica_error(node->replica)->rc, RC_IO);
+            raft_world_crash(world, i, SIM_POWER);
+            sim_kv_fail_writes(node->disk, RC_OK, 1);
+            chaos->restart_at[i] = sim_now(world->sim) + 500 * SIM_MS;
+        }
+    }
+}
+
 static void restart_some(struct chaos *chaos, bool all)
 {
     struct raft_world *world = &chaos->world;
 
     for (uint32_t i = 0; i < FAULT_NODES; i++) {
         if (!world->nodes[i].up && (all || chaos->restart_at[i] <= sim_now(world->sim))) {
+            sim_kv_fail_writes(world->nodes[i].disk, RC_OK, 1);
             raft_world_start(world, i, 0);
         }
     }
@@ -320,9 +350,13 @@ static void chaos_run(struct chaos *chaos)
         if (sim_chance(world->sim, 20)) {
             read_some(chaos);
         }
-        if (sim_chance(world->sim, 1)) {
+        if (sim_chance(world->sim, chaos->crash_per_mille)) {
             crash_some(chaos);
         }
+        if (sim_below(world->sim, 5000) == 0) {
+            fail_some(chaos);
+        }
+        stopped_restart(chaos);
         if (chaos->heal_at == 0 && sim_below(world->sim, 4000) == 0) {
             partition_some(chaos);
         }
@@ -358,15 +392,22 @@ static void chaos_seed(uint64_t seed)
 
     raft_world_init(world, seed);
     chaos->calls = mem_alloc(CALLS_MAX * sizeof(*chaos->calls));
-    world->drop_per_mille = 20;
-    world->delay_max_ns = 20 * SIM_MS;
-    world->log_bytes_max = 4000 + sim_below(world->sim, 20000);
+    world->drop_per_mille = (uint32_t)sim_below(world->sim, 60);
+    world->delay_max_ns = (1 + sim_below(world->sim, 40)) * SIM_MS;
+    world->log_bytes_max = 2000 + sim_below(world->sim, 20000);
+    world->export_chunks = 1 + (uint32_t)sim_below(world->sim, 12);
+    chaos->crash_per_mille = 1 + (uint32_t)sim_below(world->sim, 4);
     for (uint32_t i = 0; i < FAULT_NODES; i++) {
         raft_world_start(world, i, i < 3 ? 3 : 0);
     }
     chaos_run(chaos);
     heal(chaos);
     world->drop_per_mille = 0;
+    for (uint32_t i = 0; i < FAULT_NODES; i++) {
+        sim_kv_fail_writes(world->nodes[i].disk, RC_OK, 1);
+    }
+    raft_world_run_ms(world, 2000);
+    stopped_restart(chaos);
     restart_some(chaos, true);
     leader = raft_world_wait_leader(world);
     for (uint32_t i = 0; i < 20; i++) {
