@@ -33,6 +33,7 @@ struct datad_disk {
     char *path;
     struct store_job job; /* tick, close */
     bool job_running;
+    bool filled; /* the next job says so */
     struct env_work flush;
     bool flushing;
     uint64_t flushed_ms;
@@ -140,7 +141,8 @@ static void disk_tick(struct datad_disk *disk)
     }
     atomic_store(&store->index.drop_before_ms, wall_ms > age_ms ? wall_ms - age_ms : 0);
     if (!disk->job_running) {
-        disk_submit(disk, JOB_TICK);
+        disk_submit(disk, disk->filled ? JOB_FILLED : JOB_TICK);
+        disk->filled = false;
     }
     disk_flush(disk);
     compact_tick(disk->compact);
@@ -333,7 +335,7 @@ uint32_t datad_status(struct datad *datad, struct datad_disk_status *out, uint32
             .dead_bytes = end > live ? end - live : 0,
             .bad_blocks = atomic_load(&store->bad_blocks),
             .syncs = atomic_load(&store->syncs),
-            .fresh = store->fresh,
+            .fresh = atomic_load(&store->fresh),
         };
         (void)snprintf(out[i].state, sizeof(out[i].state), "%s", store_state_text(state));
         if (state >= STORE_READ_ONLY) {
@@ -354,4 +356,21 @@ uint32_t datad_take_bad(struct datad *datad, struct datad_bad *out, uint32_t max
         }
     }
     return count;
+}
+
+bool datad_needs_refill(struct datad *datad)
+{
+    for (uint32_t i = 0; i < datad->disk_count; i++) {
+        if (atomic_load(&datad->stores[i]->fresh)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void datad_filled(struct datad *datad)
+{
+    for (uint32_t i = 0; i < datad->disk_count; i++) {
+        datad->disks[i].filled = atomic_load(&datad->stores[i]->fresh);
+    }
 }

@@ -52,7 +52,7 @@ struct datad_disk_status {
     uint64_t dead_bytes;  /* deleted, not yet compacted */
     uint64_t bad_blocks;  /* checksum failures seen since start */
     uint64_t syncs;       /* fdatasync calls since start */
-    bool fresh;           /* nothing was there at open: repair has it to fill */
+    bool fresh;           /* nothing was there at open, now or before, and repair has not filled it yet */
     char why[160];        /* not healthy or full: what happened */
 };
 /* Any thread. Returns how many. */
@@ -64,5 +64,10 @@ struct datad_bad {
     struct shard_id shard;
 };
 uint32_t datad_take_bad(struct datad *datad, struct datad_bad *out, uint32_t max);
+
+/* A disk was empty at open, now or at an earlier start, and its refill is not complete. */
+bool datad_needs_refill(struct datad *datad);
+/* Repair found every shard in its place: the disks are as full as they should be. On the loop of datad. */
+void datad_filled(struct datad *datad);
 
 #endif

@@ -85,6 +85,7 @@ struct shard_stat {
                    failed its checksum before; RC_IO */
     /* Out; `attempt` also when it is not held any more (0 when never). */
     uint32_t attempt;
+    bool removed; /* with RC_NOT_FOUND: a remove took it away */
     uint64_t length;
     struct shard_origin origin; /* home_key points into `key` */
     char key[1024];

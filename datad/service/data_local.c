@@ -176,6 +176,7 @@ static enum rc stat_row(struct local_stat *stat, unsigned flags)
     call->attempt = row.attempt;
     call->length = row.length;
     if (row.kind == INDEX_DEAD) {
+        call->removed = true;
         return RC_NOT_FOUND;
     }
     if (call->want_origin && (flags & KV_CACHED_ONLY) != 0) {
@@ -207,6 +208,7 @@ static void local_stat(struct data_client *data, struct shard_stat *call)
     stat->call = call;
     stat->store = data_local_store(local, call->disk);
     call->attempt = 0;
+    call->removed = false;
     call->length = 0;
     if (stat->store == NULL) {
         stat->rc = RC_NOT_FOUND;

@@ -520,6 +520,10 @@ static void commit_take(struct commit *commit, struct store_job *job)
         index_remove_segment(store->batch, job->generation);
         job->rc = RC_OK;
         break;
+    case JOB_FILLED:
+        store_filled(store);
+        job->rc = RC_OK;
+        break;
     case JOB_TICK:
         take_tick(store);
         job->rc = RC_OK;

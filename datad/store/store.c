@@ -87,6 +87,39 @@ static enum rc make_directory(struct env *env, const char *path, const char *par
     return rc == RC_EXISTS ? RC_OK : rc;
 }
 
+/* Nothing was here: the file `refill` says so until repair has put everything in its place, also to
+ * a later start. */
+static enum rc mark_fresh(struct store *store, bool made)
+{
+    struct env *env = store->env;
+    struct env_stat stat;
+    char path[SEGMENT_PATH_BYTES];
+    int file;
+    enum rc rc = RC_OK;
+
+    (void)snprintf(path, sizeof(path), "%s/refill", store->directory);
+    if (made) {
+        rc = env->file->open(env, path, ENV_OPEN_WRITE | ENV_OPEN_CREATE, &file, NULL);
+        if (rc == RC_OK) {
+            env->file->close(env, file);
+            rc = env->file->sync_directory(env, store->directory);
+        }
+    }
+    atomic_store(&store->fresh, env->file->stat(env, path, &stat) == RC_OK);
+    return rc;
+}
+
+void store_filled(struct store *store)
+{
+    char path[SEGMENT_PATH_BYTES];
+
+    (void)snprintf(path, sizeof(path), "%s/refill", store->directory);
+    if (store->env->file->unlink(store->env, path) == RC_OK) {
+        (void)store->env->file->sync_directory(store->env, store->directory);
+    }
+    atomic_store(&store->fresh, false);
+}
+
 static enum rc open_directories(struct store *store, struct error *error)
 {
     struct env *env = store->env;
@@ -98,8 +131,9 @@ static enum rc open_directories(struct store *store, struct error *error)
         store_isolate(store, STORE_MISSING, "directory is not there");
         return error_set(error, RC_NOT_FOUND, "%s: directory is not there", store->options.path);
     }
-    rc = make_directory(env, store->directory, store->options.path, &store->fresh);
+    rc = make_directory(env, store->directory, store->options.path, &made);
     rc = rc == RC_OK ? make_directory(env, store->segment_directory, store->directory, &made) : rc;
+    rc = rc == RC_OK ? mark_fresh(store, made) : rc;
     if (rc != RC_OK) {
         enum store_state state = rc == RC_DENIED ? STORE_READ_ONLY : STORE_FAILED;
         store_isolate(store, state, "cannot make directories");

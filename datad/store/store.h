@@ -70,6 +70,7 @@ enum store_job_kind {
     JOB_VERIFIED,     /* compaction: `generation` was read back after its failed sync */
     JOB_RETIRE,       /* compaction: `segment` has nothing live; RC_BUSY when it has */
     JOB_FORGET,       /* compaction: `generation` is unlinked */
+    JOB_FILLED,       /* the disk is as full as it should be */
     JOB_TICK,         /* space, presence */
     JOB_SEAL_SEGMENT, /* the active segment is sealed (tests, full disks) */
     JOB_CLOSE
@@ -118,7 +119,7 @@ struct store {
     struct env_queue queue;
     struct index index;
     struct segment_table *table;
-    bool fresh; /* nothing was there at open */
+    _Atomic bool fresh; /* `refill` stands in the directory: repair has not filled the disk yet */
     /* Of the queue thread. */
     struct list segments; /* in order of generation */
     struct segment *active;
@@ -164,6 +165,8 @@ const char *store_state_text(enum store_state state);
 /* Isolates the disk: said once. `state` READ_ONLY, MISSING or FAILED. Any thread. */
 void store_isolate(struct store *store, enum store_state state, const char *why);
 
+/* Drops the mark that the disk is to be filled. Queue thread. */
+void store_filled(struct store *store);
 /* One shard whose checksum failed since the last call; false: none. One loop only. */
 bool store_take_bad(struct store *store, struct shard_id *out);
 
