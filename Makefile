@@ -87,6 +87,7 @@ test: setup-test build
 		"unit=$(SUB) test-unit" \
 		"sim=$(SUB) test-sim SEEDS=$(SEEDS)" \
 		"fuzz=$(SUB) test-fuzz RUNS=20000" \
+		"cli=tests/cli/cli.py" \
 		"s3=$(SUB) test-s3"
 
 # With `make test` at most 40 minutes.
