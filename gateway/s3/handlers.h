@@ -11,6 +11,7 @@ extern const struct s3_handler delete_bucket;
 extern const struct s3_handler get_bucket_location;
 
 extern const struct s3_handler get_object;
+extern const struct s3_handler get_object_tagging;
 extern const struct s3_handler head_object;
 extern const struct s3_handler put_object;
 extern const struct s3_handler copy_object;
