@@ -162,6 +162,7 @@ static enum rc directories_arrange(struct directories *out, const struct directo
         if (looked[i].state == DIRECTORY_MEMBER) {
             uint32_t slot = looked[i].identity.slot;
 
+            ASSERT(newest != NULL); /* without one nothing is a member */
             rc = member_fits(&looked[i], newest, &out->items[slot < out->count ? slot : 0], error);
             if (rc != RC_OK) {
                 return rc;

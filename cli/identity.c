@@ -110,7 +110,7 @@ enum rc identity_decode(struct slice bytes, struct identity *out, struct error *
 enum rc identity_read(struct env *env, const char *directory, struct identity *out,
                       struct error *error)
 {
-    uint8_t bytes[IDENTITY_BYTES_MAX + 1];
+    uint8_t bytes[IDENTITY_BYTES_MAX + 1] = {0};
     char path[PATH_BYTES_MAX];
     size_t got = 0;
     int file;

@@ -71,7 +71,7 @@ static uint32_t losses_by(const struct serve *serve, const uint64_t *domains)
 
 uint32_t serve_losses_directories(const struct serve *serve)
 {
-    uint64_t domains[LIMIT_DISKS];
+    uint64_t domains[LIMIT_DISKS] = {0};
 
     for (uint32_t i = 0; i < serve->directories.count; i++) {
         domains[i] = i;
@@ -81,7 +81,7 @@ uint32_t serve_losses_directories(const struct serve *serve)
 
 uint32_t serve_losses_devices(const struct serve *serve)
 {
-    uint64_t domains[LIMIT_DISKS];
+    uint64_t domains[LIMIT_DISKS] = {0};
 
     for (uint32_t i = 0; i < serve->directories.count; i++) {
         /* One that is missing now had a device of its own, as far as anybody knows. */

@@ -97,6 +97,7 @@ static void place_order(struct place_balance *balance, const uint32_t *members, 
                 best = member;
             }
         }
+        ASSERT(best < width);
         placed[best] = true;
         group->disks[position] = members[best];
         balance->positions[members[best]][position] += 1;
