@@ -120,13 +120,13 @@ CRC64_TARGET static uint64_t crc64_update_fold(uint64_t crc, const uint8_t *at, 
         _mm_set_epi64x((long long)crc64_fold.near[1], (long long)crc64_fold.near[0]);
     __m128i lane[8];
 
-    for (int i = 0; i < 8; i++) {
-        lane[i] = crc64_load(at + 16 * i);
+    for (unsigned i = 0; i < 8; i++) {
+        lane[i] = crc64_load(at + sizeof(__m128i) * i);
     }
     lane[0] = _mm_xor_si128(lane[0], _mm_set_epi64x(0, (long long)crc));
     for (at += 128, len -= 128; len >= 128; at += 128, len -= 128) {
-        for (int i = 0; i < 8; i++) {
-            lane[i] = _mm_xor_si128(crc64_move(lane[i], far), crc64_load(at + 16 * i));
+        for (unsigned i = 0; i < 8; i++) {
+            lane[i] = _mm_xor_si128(crc64_move(lane[i], far), crc64_load(at + sizeof(__m128i) * i));
         }
     }
     __m128i sum = lane[0];

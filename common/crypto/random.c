@@ -17,11 +17,10 @@ void random_bytes(void *to, size_t len)
 void random_text(char *to, size_t len, const char *alphabet)
 {
     size_t count = strlen(alphabet);
-    unsigned limit =
-        256 - 256 % (unsigned)count; /* bytes from here on would favour the first ones */
     size_t at = 0;
 
     ASSERT(count > 0 && count <= 256);
+    size_t limit = 256 - 256 % count; /* bytes from here on would favour the first ones */
     while (at < len) {
         unsigned char bytes[64];
 

@@ -57,8 +57,8 @@ enum s3_error payload_init(struct payload *payload, struct http_exchange *exchan
                            const struct payload_options *options, const char **text);
 void payload_deinit(struct payload *payload); /* harmless when zeroed */
 
-/* A body that is at hand already (a copied inline object): nothing is verified, digests are made. `bytes` borrowed for
- * the payload's life; length_max and auth of the options are not looked at. */
+/* A body that is at hand already (a copied inline object): nothing is verified, digests are made.
+ * `bytes` borrowed for the payload's life; length_max and auth of the options are not looked at. */
 void payload_init_bytes(struct payload *payload, struct arena *arena, struct slice bytes,
                         const struct payload_options *options);
 

@@ -51,12 +51,11 @@ static void signing_key_derive(struct signing_key *key, const struct sigv4_crede
                                struct slice secret)
 {
     struct hmac_key first;
-    uint8_t prefixed[4 + LIMIT_SECRET_KEY_BYTES];
+    uint8_t prefixed[4 + LIMIT_SECRET_KEY_BYTES] = {'A', 'W', 'S', '4'};
     uint8_t a[HASH_SHA256_BYTES];
     uint8_t b[HASH_SHA256_BYTES];
 
     ASSERT(secret.len > 0 && secret.len <= LIMIT_SECRET_KEY_BYTES);
-    memcpy(prefixed, "AWS4", 4);
     memcpy(prefixed + 4, secret.data, secret.len);
     hmac_key_init(&first, prefixed, 4 + secret.len);
     hmac_sign(&first, credential->date.data, credential->date.len, a);

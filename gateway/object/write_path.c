@@ -258,7 +258,7 @@ static void write_encode(struct write_state *state, struct slice units[LIMIT_SHA
         .k = plan->k, .unit = plan->unit, .length = state->extent_len + buffer->len};
     size_t unit = stripe_of(&geometry, state->extent_len).unit;
     uint8_t *data[LIMIT_DATA_SHARDS];
-    uint8_t *parity[LIMIT_PARITY_SHARDS + 1];
+    uint8_t *parity[LIMIT_PARITY_SHARDS] = {NULL};
 
     ASSERT(unit * plan->k <= plan->stripe_bytes && unit * plan->m <= state->parity_size);
     ASSERT(buffer->len <= unit * plan->k);

@@ -136,8 +136,7 @@ static void utf8_bounds(void **state)
                                        "\xee\x80\x80",
                                        "\xf0\x90\x80\x80",
                                        "\xf4\x8f\xbf\xbf",
-                                       "12345678\xf0\x9f\x98\x80"
-                                       "12345678"};
+                                       "12345678\360\237\230\20012345678"};
     static const char *const bad[] = {"\x80",
                                       "\xc0\x80",
                                       "\xc1\xbf",

@@ -73,6 +73,8 @@ static inline void fake_http_fill(struct fake_http *fake, struct http_read *read
     read->rc = len == 0 && fake->cut ? RC_CLOSED : RC_OK;
 }
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming):
+ * the linker makes these names. */
 bool __wrap_http_body_read(struct http_exchange *exchange, struct http_read *read, void *to,
                            size_t len);
 bool __wrap_http_reply_write(struct http_exchange *exchange, struct http_write *write,
@@ -111,6 +113,9 @@ bool __wrap_http_reply_write(struct http_exchange *exchange, struct http_write *
     }
     return !fake->reply_later;
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
+ */
 
 /* Completes what waits; false when nothing did. */
 static inline bool fake_http_run(struct fake_http *fake)

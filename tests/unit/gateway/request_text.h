@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/arena.h"
+#include "common/base/assert.h"
 #include "common/base/mem.h"
 #include "common/client/view.h"
 #include "gateway/http/http.h"
@@ -17,9 +18,11 @@ static inline void request_from_text(struct arena *arena, const char *text,
                                      struct http_request *request)
 {
     struct slice rest = slice_str(text);
-    size_t end = slice_find(rest, ' ');
+    size_t end;
     size_t question;
 
+    ASSERT(text != NULL && rest.data != NULL);
+    end = slice_find(rest, ' ');
     memset(request, 0, sizeof(*request));
     request->method_name = slice_of(rest.data, end);
     request->method = slice_eq_str(request->method_name, "PUT") ? HTTP_PUT : HTTP_GET;
@@ -52,6 +55,7 @@ static inline ProtobufCBinaryData request_bytes(const char *text)
     size_t len = strlen(text);
     uint8_t *data = malloc(len + 1);
 
+    ASSERT(data != NULL);
     memcpy(data, text, len + 1);
     return (ProtobufCBinaryData){.data = data, .len = len};
 }

@@ -10,7 +10,8 @@
 #include "gateway/object/write_path.h"
 #include "tests/unit/gateway/object_world.h"
 
-enum { KIB = 1024, STRIPE = 256 * KIB };
+#define KIB    1024ULL
+#define STRIPE (256 * KIB)
 
 struct fixture {
     struct object_world world;

@@ -215,7 +215,8 @@ static void check_pieces(struct fixture *f)
     assert_int_equal(at, f->len);
 }
 
-enum { KIB = 1024, STRIPE = 256 * KIB };
+#define KIB    1024ULL
+#define STRIPE (256 * KIB)
 
 /* Every edge of the layouts, with and without a length, through one disk, two and four. */
 static void sizes(void **state)
@@ -410,7 +411,7 @@ static void choice_of_the_group(void **state)
  * group. */
 static void shape_changes_between_extents(void **state)
 {
-    struct fixture *f = begin(with_fallback, 4, 4 * 1024 * KIB);
+    struct fixture *f = begin(with_fallback, 4, 4096 * KIB);
 
     (void)state;
     f->world.config.extent_bytes_max = 1024 * KIB;
