@@ -67,6 +67,7 @@ static enum rc load_entries(struct log_store *store, uint64_t group, struct log_
     const struct kv_ops *ops = store->kv->ops;
     struct kv_iter *iter = NULL;
     uint64_t next = 0;
+    uint64_t term = 0;
     enum rc rc = RC_OK;
 
     log_entry_key(lower, group, 0);
@@ -88,9 +89,16 @@ static enum rc load_entries(struct log_store *store, uint64_t group, struct log_
                 error_set(error, RC_CORRUPT, "log entry %llu is missing", (unsigned long long)next);
             break;
         }
+        if (entry.term < term) {
+            rc = error_set(error, RC_CORRUPT,
+                           "log entry %llu is of an older term than the one before",
+                           (unsigned long long)index);
+            break;
+        }
         if (next == 0) {
             load->state.first_index = index;
         }
+        term = entry.term;
         next = index + 1;
         load->entry(load, index, &entry);
     }

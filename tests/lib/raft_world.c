@@ -8,12 +8,94 @@
 #include "common/base/assert.h"
 #include "common/base/bytes.h"
 #include "common/base/mem.h"
+#include "tests/lib/sim_world.h"
 
 enum { CHUNK_BYTES = 64, WAIT_MS = 60000, STEP_US = 500 };
 
 static struct raft_world_node *node_of(struct state_machine *machine)
 {
     return CONTAINER_OF(machine, struct raft_world_node, machine);
+}
+
+/* Makes the job under way take a while. */
+static void take_time(struct raft_world_node *node)
+{
+    if (node->world->write_max_ns > 0) {
+        node->sim_node->cost_ns += sim_below(node->world->sim, node->world->write_max_ns);
+    }
+}
+
+/* ---- A store whose synced writes take time ---- */
+
+struct raft_world_kv {
+    struct kv base;
+    struct kv_ops ops; /* iterators are the inner store's: they need no forwarding */
+    struct kv *inner;
+    struct raft_world_node *node;
+};
+
+static struct raft_world_kv *kv_of(struct kv *kv)
+{
+    return CONTAINER_OF(kv, struct raft_world_kv, base);
+}
+
+static enum rc slow_get(struct kv *kv, uint32_t family, struct slice key, unsigned flags,
+                        const struct kv_snapshot *snapshot, struct kv_pin *out, struct error *error)
+{
+    struct kv *inner = kv_of(kv)->inner;
+
+    return inner->ops->get(inner, family, key, flags, snapshot, out, error);
+}
+
+static void slow_release(struct kv *kv, struct kv_pin *pin)
+{
+    kv_release(kv_of(kv)->inner, pin);
+}
+
+static enum rc slow_write(struct kv *kv, struct kv_batch *batch, enum kv_write_mode mode,
+                          struct error *error)
+{
+    take_time(kv_of(kv)->node);
+    return kv_write(kv_of(kv)->inner, batch, mode, error);
+}
+
+static struct kv_iter *slow_iter_open(struct kv *kv, const struct kv_iter_options *options)
+{
+    struct kv *inner = kv_of(kv)->inner;
+
+    return inner->ops->iter_open(inner, options);
+}
+
+static enum rc slow_flush(struct kv *kv, struct error *error)
+{
+    struct kv *inner = kv_of(kv)->inner;
+
+    return inner->ops->flush(inner, error);
+}
+
+static void slow_close(struct kv *kv)
+{
+    struct raft_world_kv *slow = kv_of(kv);
+
+    kv_close(slow->inner);
+    mem_free(slow);
+}
+
+static struct kv *slow_open(struct raft_world_node *node, struct kv *inner)
+{
+    struct raft_world_kv *slow = mem_alloc(sizeof(*slow));
+
+    slow->inner = inner;
+    slow->node = node;
+    slow->ops = *inner->ops;
+    slow->ops.get = slow_get;
+    slow->ops.release = slow_release;
+    slow->ops.write = slow_write;
+    slow->ops.iter_open = slow_iter_open;
+    slow->ops.flush = slow_flush;
+    slow->ops.close = slow_close;
+    slow->base.ops = &slow->ops;
+    return &slow->base;
 }
 
 /* ---- The state machine ---- */
@@ -47,6 +129,7 @@ static bool machine_apply(struct state_machine *machine, struct apply_entry *ent
     struct raft_world_node *node = node_of(machine);
 
     (void)error;
+    take_time(node);
     for (size_t i = 0; i < count; i++) {
         const uint64_t value = entries[i].data.len >= 8 ? le64_get(entries[i].data.data) : 0;
 
@@ -70,6 +153,7 @@ static enum rc machine_flush(struct state_machine *machine, uint64_t *index, str
     struct raft_world_node *node = node_of(machine);
 
     (void)error;
+    take_time(node);
     node->flushed = node->state;
     *index = node->flushed.index;
     return RC_OK;
@@ -203,7 +287,7 @@ static void world_send(struct raft_transport *transport, uint64_t group, uint64_
 
     ASSERT(group == RAFT_WORLD_GROUP);
     if (at == RAFT_WORLD_NODES || to == RAFT_WORLD_NODES || world->sides[at] != world->sides[to] ||
-        sim_chance(world->sim, world->drop_per_mille)) {
+        world->deaf[to][at] || sim_chance(world->sim, world->drop_per_mille)) {
         return;
     }
     if (arrives < world->arrives_ns[at][to]) {
@@ -286,7 +370,7 @@ enum rc raft_world_try_start(struct raft_world *world, uint32_t at, uint32_t vot
     node->state = node->flushed;
     log_store_kv_options(&kv_options);
     ASSERT(sim_kv_open(&kv, node->disk, &kv_options, error) == RC_OK);
-    ASSERT(log_store_open(&node->log, node->env, kv, error) == RC_OK);
+    ASSERT(log_store_open(&node->log, node->env, slow_open(node, kv), error) == RC_OK);
     for (uint32_t i = 0; i < voters; i++) {
         peers[i] = (struct replica_peer){world->nodes[i].id, true};
     }
@@ -327,6 +411,7 @@ void raft_world_crash(struct raft_world *world, uint32_t at, enum sim_crash how)
     sim_crash(node->sim_node, how);
     sim_kv_crash(node->disk, how);
     node->up = false;
+    node->closing = false;
     node->replica = NULL;
 }
 
@@ -335,21 +420,41 @@ static void stop_done(void *owner)
     struct raft_world_node *node = owner;
 
     node->closed = true;
+    node->replica = NULL;
+}
+
+void raft_world_stop_begin(struct raft_world *world, uint32_t at)
+{
+    struct raft_world_node *node = &world->nodes[at];
+
+    ASSERT(node->up && !node->closing);
+    node->closing = true;
+    node->closed = false;
+    replica_close(node->replica, stop_done, node);
+}
+
+bool raft_world_stop_end(struct raft_world *world, uint32_t at)
+{
+    struct raft_world_node *node = &world->nodes[at];
+
+    if (!node->closing || !node->closed) {
+        return false;
+    }
+    log_store_close(node->log);
+    node->closing = false;
+    node->up = false;
+    return true;
 }
 
 void raft_world_stop(struct raft_world *world, uint32_t at)
 {
-    struct raft_world_node *node = &world->nodes[at];
-
-    node->closed = false;
-    replica_close(node->replica, stop_done, node);
-    for (uint64_t i = 0; !node->closed; i++) {
+    if (!world->nodes[at].closing) {
+        raft_world_stop_begin(world, at);
+    }
+    for (uint64_t i = 0; !raft_world_stop_end(world, at); i++) {
         ASSERT(i < (uint64_t)WAIT_MS * 1000 / STEP_US);
         sim_run_for(world->sim, STEP_US * SIM_US);
     }
-    node->replica = NULL;
-    log_store_close(node->log);
-    node->up = false;
 }
 
 void raft_world_wipe(struct raft_world *world, uint32_t at)
@@ -371,7 +476,7 @@ struct raft_world_node *raft_world_leader(struct raft_world *world)
     for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
         struct raft_world_node *node = &world->nodes[i];
 
-        if (node->up && replica_state(node->replica) == REPLICA_SERVING &&
+        if (node->up && node->replica != NULL && replica_state(node->replica) == REPLICA_SERVING &&
             (leader == NULL || replica_term(node->replica) > replica_term(leader->replica))) {
             leader = node;
         }
@@ -391,7 +496,7 @@ static void world_print(struct raft_world *world)
         struct replica_peer members[RAFT_WORLD_NODES * 2];
         uint32_t count = 0;
 
-        if (!node->up) {
+        if (!node->up || node->replica == NULL) {
             continue;
         }
         (void)fprintf(stderr,

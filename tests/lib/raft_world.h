@@ -41,6 +41,7 @@ struct raft_world_node {
     uint32_t chunks_staged;
     uint64_t incarnation;
     uint64_t results_freed;
+    bool closing;
     bool closed; /* replica_close() is done */
 };
 
@@ -52,6 +53,8 @@ struct raft_world {
     uint32_t drop_per_mille;
     uint64_t delay_max_ns;
     uint32_t sides[RAFT_WORLD_NODES]; /* replicas on different sides do not hear each other */
+    bool deaf[RAFT_WORLD_NODES][RAFT_WORLD_NODES]; /* [to][from]: one way only */
+    uint64_t write_max_ns; /* how long a synced write, an apply or a flush may take */
     uint64_t arrives_ns[RAFT_WORLD_NODES][RAFT_WORLD_NODES];
     uint64_t log_bytes_max;
     uint32_t export_chunks;
@@ -75,6 +78,9 @@ enum rc raft_world_try_start(struct raft_world *world, uint32_t at, uint32_t vot
 void raft_world_crash(struct raft_world *world, uint32_t at, enum sim_crash how);
 /* replica_close() and log_store_close(). */
 void raft_world_stop(struct raft_world *world, uint32_t at);
+/* The same without waiting: begun, and ended when it is ready (true). */
+void raft_world_stop_begin(struct raft_world *world, uint32_t at);
+bool raft_world_stop_end(struct raft_world *world, uint32_t at);
 /* An empty directory: a new replica id, no rows, no state. The node is down. */
 void raft_world_wipe(struct raft_world *world, uint32_t at);
 

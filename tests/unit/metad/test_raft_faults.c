@@ -109,7 +109,8 @@ static void leases_check(struct chaos *chaos)
     for (uint32_t i = 0; i < FAULT_NODES; i++) {
         const struct raft_world_node *node = &world->nodes[i];
 
-        if (node->up && replica_lease(node->replica, sim_now(world->sim))) {
+        if (node->up && node->replica != NULL &&
+            replica_lease(node->replica, sim_now(world->sim))) {
             leases++;
             if (replica_applied(node->replica) >= replica_commit(node->replica)) {
                 assert_true(node->state.index >= world->answered);
@@ -139,7 +140,7 @@ static void read_some(struct chaos *chaos)
         (!chaos->read_node->up || chaos->read_node->incarnation != chaos->read_incarnation)) {
         chaos->reading = false; /* died with its node */
     }
-    if (chaos->reading || !node->up) {
+    if (chaos->reading || !node->up || node->replica == NULL) {
         return;
     }
     chaos->reading = true;
@@ -224,7 +225,7 @@ static uint32_t down_count(const struct raft_world *world)
     uint32_t down = 0;
 
     for (uint32_t i = 0; i < FAULT_NODES; i++) {
-        down += world->nodes[i].up ? 0U : 1U;
+        down += world->nodes[i].up && !world->nodes[i].closing ? 0U : 1U;
     }
     return down;
 }
@@ -293,11 +294,34 @@ static void stopped_restart(struct chaos *chaos)
     for (uint32_t i = 0; i < FAULT_NODES; i++) {
         struct raft_world_node *node = &world->nodes[i];
 
-        if (node->up && replica_state(node->replica) == REPLICA_STOPPED) {
+        if (node->up && !node->closing && replica_state(node->replica) == REPLICA_STOPPED) {
             assert_int_equal(replica_error(node->replica)->rc, RC_IO);
             raft_world_crash(world, i, SIM_POWER);
             sim_kv_fail_writes(node->disk, RC_OK, 1);
             chaos->restart_at[i] = sim_now(world->sim) + 500 * SIM_MS;
+        }
+    }
+}
+
+/* A clean stop, which hands leadership over. */
+static void stop_some(struct chaos *chaos)
+{
+    struct raft_world *world = &chaos->world;
+    struct raft_world_node *leader = raft_world_leader(world);
+
+    if (leader != NULL && !leader->closing && down_count(world) < 2) {
+        raft_world_stop_begin(world, leader->number);
+    }
+}
+
+static void stopping(struct chaos *chaos)
+{
+    struct raft_world *world = &chaos->world;
+
+    for (uint32_t i = 0; i < FAULT_NODES; i++) {
+        if (raft_world_stop_end(world, i)) {
+            chaos->restart_at[i] =
+                sim_now(world->sim) + (50 + sim_below(world->sim, 2000)) * SIM_MS;
         }
     }
 }
@@ -324,10 +348,27 @@ static void partition_some(struct chaos *chaos)
     chaos->heal_at = sim_now(world->sim) + (200 + sim_below(world->sim, 4000)) * SIM_MS;
 }
 
+/* One way only: who does not hear its leader stands for election, and the others still hear both.
+ */
+static void deafen_some(struct chaos *chaos)
+{
+    struct raft_world *world = &chaos->world;
+
+    for (uint32_t i = 0; i < FAULT_NODES; i++) {
+        for (uint32_t k = 0; k < FAULT_NODES; k++) {
+            world->deaf[i][k] = sim_chance(world->sim, 250);
+        }
+    }
+    chaos->heal_at = sim_now(world->sim) + (200 + sim_below(world->sim, 6000)) * SIM_MS;
+}
+
 static void heal(struct chaos *chaos)
 {
     for (uint32_t i = 0; i < FAULT_NODES; i++) {
         chaos->world.sides[i] = 0;
+        for (uint32_t k = 0; k < FAULT_NODES; k++) {
+            chaos->world.deaf[i][k] = false;
+        }
     }
     chaos->heal_at = 0;
 }
@@ -357,9 +398,17 @@ static void chaos_run(struct chaos *chaos)
             fail_some(chaos);
         }
         stopped_restart(chaos);
-        if (chaos->heal_at == 0 && sim_below(world->sim, 4000) == 0) {
-            partition_some(chaos);
+        if (chaos->heal_at == 0 && sim_below(world->sim, 3000) == 0) {
+            if (sim_chance(world->sim, 500)) {
+                partition_some(chaos);
+            } else {
+                deafen_some(chaos);
+            }
         }
+        if (sim_below(world->sim, 3000) == 0) {
+            stop_some(chaos);
+        }
+        stopping(chaos);
         if (sim_chance(world->sim, 3)) {
             change_some(chaos);
         }
@@ -393,6 +442,7 @@ static void chaos_seed(uint64_t seed)
     raft_world_init(world, seed);
     chaos->calls = mem_alloc(CALLS_MAX * sizeof(*chaos->calls));
     world->drop_per_mille = (uint32_t)sim_below(world->sim, 60);
+    world->write_max_ns = sim_below(world->sim, 2) * (1 + sim_below(world->sim, 60)) * SIM_MS;
     world->delay_max_ns = (1 + sim_below(world->sim, 40)) * SIM_MS;
     world->log_bytes_max = 2000 + sim_below(world->sim, 20000);
     world->export_chunks = 1 + (uint32_t)sim_below(world->sim, 12);
@@ -405,6 +455,11 @@ static void chaos_seed(uint64_t seed)
     world->drop_per_mille = 0;
     for (uint32_t i = 0; i < FAULT_NODES; i++) {
         sim_kv_fail_writes(world->nodes[i].disk, RC_OK, 1);
+    }
+    for (uint32_t i = 0; i < FAULT_NODES; i++) {
+        if (world->nodes[i].closing) {
+            raft_world_stop(world, i);
+        }
     }
     raft_world_run_ms(world, 2000);
     stopped_restart(chaos);
