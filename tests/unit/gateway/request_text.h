@@ -27,6 +27,7 @@ static inline void request_from_text(struct arena *arena, const char *text,
     request->method_name = slice_of(rest.data, end);
     request->method = slice_eq_str(request->method_name, "PUT") ? HTTP_PUT : HTTP_GET;
     rest = slice_after(rest, end + 1);
+    ASSERT(rest.data != NULL);
     request->target = slice_of(rest.data, slice_find(rest, ' '));
     question = slice_find(request->target, '?');
     request->path = slice_of(request->target.data, question);
