@@ -234,6 +234,10 @@ void datad_close(struct datad *datad, void (*done)(void *arg), void *arg)
     datad->close_jobs = CLOSE_NOT_ASKED;
     for (uint32_t i = 0; i < datad->client_count; i++) {
         struct datad_client_slot *slot = datad->clients[i];
+        if (data_local_refuse(slot->local)) {
+            atomic_fetch_add(&datad->clients_told, 1);
+            continue;
+        }
         slot->post.run = client_close;
         slot->local->env->post(slot->local->env, &slot->post);
     }

@@ -32,6 +32,7 @@ struct store *data_local_store(const struct data_local *local, uint64_t disk)
 
 void data_local_begin(struct data_local *local)
 {
+    atomic_store(&local->used, true); /* before `closing` is looked at */
     atomic_fetch_add_explicit(&local->active, 1, memory_order_relaxed);
 }
 
@@ -251,9 +252,14 @@ struct data_local *data_local_new(struct env *env, struct store *const *stores,
     return local;
 }
 
-void data_local_close(struct data_local *local)
+bool data_local_refuse(struct data_local *local)
 {
     atomic_store(&local->closing, true);
+    return !atomic_load(&local->used);
+}
+
+void data_local_close(struct data_local *local)
+{
     local_writers_drop(local);
 }
 

@@ -23,12 +23,16 @@ struct data_local {
     struct list writers;     /* begun, not finished: struct local_writer */
     _Atomic uint32_t active; /* calls under way */
     _Atomic bool closing;    /* new calls are answered RC_CLOSED */
+    _Atomic bool used;       /* a call was ever made */
 };
 
 struct data_local *data_local_new(struct env *env, struct store *const *stores,
                                   uint32_t store_count);
 void data_local_free(struct data_local *local);
 
+/* Any thread: from now on calls are answered RC_CLOSED. True: none was ever made, so that the loop
+ * of the client (which may never have turned) need not be asked to data_local_close(). */
+bool data_local_refuse(struct data_local *local);
 /* On the loop of the client: begins to abort what was begun and is not under way. */
 void data_local_close(struct data_local *local);
 /* Any thread: nothing is under way and no writer is open. After data_local_close(). */
