@@ -24,6 +24,7 @@ struct sim_kv;
 
 struct sim_kv_disk {
     struct sim *sim;
+    const struct sim_node *node; /* may be NULL */
     bool exists;
     bool write_ahead_log;
     uint32_t family_count;
@@ -70,6 +71,9 @@ static enum rc disk_call(struct sim_kv_disk *disk, bool write)
 {
     disk->calls += 1;
     disk->writes += write;
+    if (disk->node != NULL && sim_stopped(disk->node)) {
+        return RC_IO;
+    }
     if (disk->fault.rc != RC_OK && disk->calls >= disk->fault.from) {
         return disk->fault.rc;
     }
@@ -489,6 +493,11 @@ struct sim_kv_disk *sim_kv_disk_new(struct sim *sim)
         sim_map_init(&disk->base[i]);
     }
     return disk;
+}
+
+void sim_kv_set_node(struct sim_kv_disk *disk, const struct sim_node *node)
+{
+    disk->node = node;
 }
 
 void sim_kv_disk_free(struct sim_kv_disk *disk)
