@@ -367,7 +367,7 @@ enum rc machine_open_store(struct machine *machine, uint64_t number, bool must_e
                                     .durable_stamp = &machine->durable_stamp};
 
     machine_store_path(machine, number, path);
-    return store_open(out, &options, error);
+    return meta_store_open(out, &options, error);
 }
 
 static enum rc open_current(struct machine *machine, struct store **store, struct error *error)
@@ -378,8 +378,13 @@ static enum rc open_current(struct machine *machine, struct store **store, struc
     if (rc != RC_OK && rc != RC_EXISTS) {
         return error_set(error, rc, "make %s: %s", machine->path, rc_text(rc));
     }
+    /* A name that the page cache shows may not be on the disk yet (killed between rename and sync): it must be
+     * before a flush counts in the store it names, or the other store is removed. */
+    rc = env->file->sync_directory(env, machine->path);
+    if (rc != RC_OK) {
+        return error_set(error, rc, "sync %s: %s", machine->path, rc_text(rc));
+    }
     rc = machine_mark_read(machine, MARK_CURRENT, &machine->number, error);
-
     if (rc == RC_OK) {
         rc = machine_open_store(machine, machine->number, true, store, error);
     } else if (rc == RC_NOT_FOUND) {

@@ -33,7 +33,8 @@ static bool rows_drop(void *arg, struct slice key, struct slice value)
     return store_request_due(value, atomic_load_explicit(durable_stamp, memory_order_acquire));
 }
 
-enum rc store_open(struct store **out, const struct store_options *options, struct error *error)
+enum rc meta_store_open(struct store **out, const struct store_options *options,
+                        struct error *error)
 {
     struct kv_options kv = {.path = options->path,
                             .family_count = FAMILY_COUNT,

@@ -37,7 +37,8 @@ struct store {
     _Atomic uint32_t parties; /* readers together, and the owner */
 };
 
-enum rc store_open(struct store **out, const struct store_options *options, struct error *error);
+enum rc meta_store_open(struct store **out, const struct store_options *options,
+                        struct error *error);
 /* False when the last reference is gone: take the current store then. */
 bool store_try_ref(struct store *store);
 /* The last one closes the kv, and frees the struct once it was retired. */
