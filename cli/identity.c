@@ -133,7 +133,7 @@ enum rc identity_read(struct env *env, const char *directory, struct identity *o
 enum rc identity_write(struct env *env, const char *directory, const struct identity *identity,
                        struct error *error)
 {
-    uint8_t bytes[IDENTITY_BYTES_MAX];
+    uint8_t bytes[IDENTITY_BYTES_MAX] = {0};
     struct slice slice = slice_of(bytes, identity_encode(identity, bytes));
     char aside[PATH_BYTES_MAX];
     char path[PATH_BYTES_MAX];
