@@ -6,6 +6,7 @@
 
 #include "common/base/arena.h"
 #include "metad/apply/machine.h"
+#include "metad/apply/machine_files.h"
 
 enum { MACHINE_PATH_MAX = 1024 };
 
@@ -49,8 +50,6 @@ enum rc machine_mark_read(struct machine *machine, const char *name, uint64_t *n
 enum rc machine_mark_write(struct machine *machine, const char *name, uint64_t number,
                            struct error *error);
 void machine_mark_remove(struct machine *machine, const char *name);
-/* Removes a directory of plain files and what else lies below it; best effort. */
-void machine_remove_directory(struct env *env, const char *path);
 /* Removes numbered directories other than these two. */
 void machine_remove_others(struct machine *machine, uint64_t keep, uint64_t keep_too);
 

@@ -40,7 +40,7 @@ static void append_u64(struct row_key *key, uint64_t value)
     key->len += 8;
 }
 
-static void append_escaped(struct row_key *key, struct slice raw)
+static void append_escaped_part(struct row_key *key, struct slice raw)
 {
     ASSERT(raw.len <= LIMIT_KEY_BYTES);
     for (size_t i = 0; i < raw.len; i++) {
@@ -49,6 +49,11 @@ static void append_escaped(struct row_key *key, struct slice raw)
             append_u8(key, KEY_ESCAPED);
         }
     }
+}
+
+static void append_escaped(struct row_key *key, struct slice raw)
+{
+    append_escaped_part(key, raw);
     append_u8(key, KEY_ZERO);
     append_u8(key, KEY_END);
 }
@@ -98,6 +103,19 @@ void key_object_u64(struct row_key *out, uint64_t bucket_id, struct slice key, e
 {
     key_object(out, bucket_id, key, kind, id);
     append_u64(out, number);
+}
+
+void key_object_prefix(struct row_key *out, uint64_t bucket_id, struct slice prefix)
+{
+    key_bucket(out, bucket_id);
+    append_escaped_part(out, prefix);
+}
+
+void key_object_end(struct row_key *out, uint64_t bucket_id, struct slice key)
+{
+    key_bucket(out, bucket_id);
+    append_escaped(out, key);
+    append_u8(out, UINT8_MAX);
 }
 
 void key_range(struct row_key *out, uint64_t range_id, enum row_kind kind, struct slice suffix)

@@ -69,6 +69,10 @@ void key_object_u32(struct row_key *out, uint64_t bucket_id, struct slice key, e
                     struct slice id, uint32_t number);
 void key_object_u64(struct row_key *out, uint64_t bucket_id, struct slice key, enum row_kind kind,
                     struct slice id, uint64_t number);
+/* All rows of keys that begin with `prefix`. */
+void key_object_prefix(struct row_key *out, uint64_t bucket_id, struct slice prefix);
+/* After the last row of this key. */
+void key_object_end(struct row_key *out, uint64_t bucket_id, struct slice key);
 /* Rows of a range or of root. */
 void key_range(struct row_key *out, uint64_t range_id, enum row_kind kind, struct slice suffix);
 void key_range_u64(struct row_key *out, uint64_t range_id, enum row_kind kind, uint64_t number,

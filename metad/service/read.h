@@ -1,0 +1,73 @@
+/*
+ * The reads of meta_client.h over one state, as plain functions: on a loop with `cached_only`,
+ * where a disk would be needed or too much would be done they answer RC_AGAIN and are repeated from
+ * the beginning in a work job.
+ *
+ * What makes them linearizable is around them (meta_local.c).
+ */
+#ifndef METAD_SERVICE_READ_H
+#define METAD_SERVICE_READ_H
+
+#include "common/client/meta_client.h"
+#include "metad/store/store.h"
+
+struct read_context {
+    struct store *store;
+    bool cached_only;
+    uint32_t budget; /* with cached_only: rows and seeks still allowed */
+    struct error error;
+};
+
+enum {
+    READ_LOOP_BUDGET = 2048, /* rows: a page of 1,000 keys fits, in under 2 ms */
+    READ_SEEK_COST = 12      /* a seek, in rows */
+};
+
+/* RC_OK, RC_AGAIN, RC_STALE, RC_NOT_FOUND; RC_CORRUPT and RC_IO with a text. */
+typedef enum rc (*read_cb)(struct read_context *read, void *call);
+
+enum rc read_get(struct read_context *read, void *call);          /* struct meta_get */
+enum rc read_list(struct read_context *read, void *call);         /* struct meta_list */
+enum rc read_pieces(struct read_context *read, void *call);       /* struct meta_pieces */
+enum rc read_part_range(struct read_context *read, void *call);   /* struct meta_part_range */
+enum rc read_list_parts(struct read_context *read, void *call);   /* struct meta_list_parts */
+enum rc read_list_uploads(struct read_context *read, void *call); /* struct meta_list_uploads */
+enum rc read_scan(struct read_context *read, void *call);         /* struct meta_scan */
+enum rc read_repairs(struct read_context *read, void *call);      /* struct meta_repairs */
+void read_get_release(struct meta_get *call);
+
+/* ---- Shared by the files of reads ---- */
+
+/* RC_OK, or RC_STALE when the bucket is not known or at another generation. */
+enum rc read_check_bucket(struct read_context *read, uint64_t bucket_id, uint64_t generation);
+/* RC_NOT_FOUND when absent. The message lies in the arena. */
+enum rc read_load(struct read_context *read, enum family family, const struct row_key *key,
+                  const ProtobufCMessageDescriptor *type, struct arena *arena, void **out);
+enum rc read_corrupt(struct read_context *read, const char *what);
+/* False: out of budget (RC_AGAIN). */
+bool read_spend(struct read_context *read, uint32_t cost);
+
+/* A walk between two keys. */
+struct read_walk {
+    struct read_context *read;
+    struct kv_iter *iter;
+    struct row_key lower;
+    struct row_key upper;
+    bool bounded; /* `upper` counts */
+};
+
+/* From `lower` to the end of `prefix` (both copied). Bulk walks read ahead and leave the cache
+ * alone. */
+void read_walk_open(struct read_walk *walk, struct read_context *read, enum family family,
+                    const struct row_key *lower, const struct row_key *prefix, bool bulk);
+void read_walk_close(struct read_walk *walk);
+bool read_walk_valid(const struct read_walk *walk);
+struct slice read_walk_key(const struct read_walk *walk);
+struct slice read_walk_value(const struct read_walk *walk);
+/* False: out of budget. */
+bool read_walk_next(struct read_walk *walk);
+bool read_walk_seek(struct read_walk *walk, const struct row_key *key);
+/* Why it is no longer valid: RC_OK at the end. */
+enum rc read_walk_rc(struct read_walk *walk);
+
+#endif

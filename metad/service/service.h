@@ -1,0 +1,52 @@
+/*
+ * The meta_client of one process, as its replicas see it: who leads, what waits for a leader, which
+ * view of root is the newest.
+ *
+ *     loop of a client                      loop of metad                        work pool
+ *     ----------------                      -------------                        ---------
+ *     read: lease? -> state, cached ──────────────────────────────────────────> not cached: the
+ * same, blocking no lease ──post──> read index ──post──> state write: entry ──post──> propose
+ * ──(apply)──post──> reply view <──post── published <── built from root's rows
+ * <───────────────────── scan
+ *
+ * The leader is published as one pointer. A loop that has loaded it may use it until it returns to
+ * its loop; service_fence() waits until every loop has done so, and only then a replica may be
+ * closed.
+ */
+#ifndef METAD_SERVICE_SERVICE_H
+#define METAD_SERVICE_SERVICE_H
+
+#include "common/client/meta_client.h"
+#include "common/env/env.h"
+#include "metad/apply/machine.h"
+#include "metad/raft/replica.h"
+
+struct service;
+
+/* Who answers: immutable, kept until service_close(). */
+struct leader {
+    struct replica *replica; /* NULL when reads_only */
+    struct machine *machine;
+    bool reads_only; /* no majority of the voters is here, and none can be elsewhere: reads without
+                        a lease */
+};
+
+struct service *service_new(struct env *env);
+/* From now on nobody answers: what waits for a leader fails, and what will be asked. */
+void service_refuse(struct service *service);
+/* After service_refuse(); all calls of others than metad must have completed. */
+void service_close(struct service *service, void (*done)(void *owner), void *owner);
+
+/* Takes `leader` (from mem_alloc); NULL: nobody answers. On the loop of metad. */
+void service_set_leader(struct service *service, struct leader *leader);
+const struct leader *service_leader(const struct service *service);
+/* Rows of root changed in some replica. Any thread. */
+void service_root_changed(struct service *service);
+/* `done` once no loop can hold the leader published before. One at a time. */
+void service_fence(struct service *service, void (*done)(void *owner), void *owner);
+/* The first view was built: clients may be made. */
+bool service_has_view(const struct service *service);
+
+struct meta_client *service_client(struct service *service, struct env *env);
+
+#endif

@@ -1,0 +1,239 @@
+/*
+ * Writes: an entry goes to the leader and its answer comes back.
+ *
+ *     encoded on the caller's loop -> waits for a leader -> proposed -> applied -> answer
+ *                                          ^  not leader, ambiguous: the same request id again
+ *                                          '--------------------------------------'
+ *
+ * An attempt of which it is unknown whether it will be applied is repeated with the same request
+ * id: apply gives the first answer again. When the deadline passes first the caller is told
+ * RC_AMBIGUOUS; apply refuses the entry from then on, so that nothing comes true later that was
+ * given up.
+ */
+#include "common/base/assert.h"
+#include "common/base/mem.h"
+#include "metad/service/service_private.h"
+#include "metad/store/message.h"
+
+static void write_propose(struct service *service, struct write_request *request);
+
+/* ---- The answer, on the caller's loop ---- */
+
+static void write_free(struct write_request *request)
+{
+    mem_free(request->result);
+    mem_free(request);
+}
+
+static enum rc write_decode(struct meta_write *call, const struct machine_result *result)
+{
+    call->reply =
+        message_unpack(call->arena, &kist__reply__descriptor, slice_of(result->reply, result->len));
+    return call->reply != NULL ? RC_OK : RC_CORRUPT;
+}
+
+static void write_answer_post(struct env_post *post)
+{
+    struct write_request *request = CONTAINER_OF(post, struct write_request, post);
+    struct meta_write *call = request->call;
+    struct task *task = call->task;
+    enum rc rc = request->rc;
+
+    if (rc == RC_OK) {
+        rc = write_decode(call, request->result);
+    }
+    write_free(request);
+    task_resume(task, rc);
+}
+
+/* The answer of a caller whose entry is still under way. */
+struct write_early {
+    struct env_post post;
+    struct meta_write *call;
+    enum rc rc;
+};
+
+static void write_early_post(struct env_post *post)
+{
+    struct write_early *early = CONTAINER_OF(post, struct write_early, post);
+    struct task *task = early->call->task;
+    enum rc rc = early->rc;
+
+    mem_free(early);
+    task_resume(task, rc);
+}
+
+static void write_answer_early(struct write_request *request, enum rc rc)
+{
+    struct write_early *early = mem_alloc(sizeof(*early));
+
+    early->call = request->call;
+    early->rc = rc;
+    early->post.run = write_early_post;
+    request->call = NULL;
+    request->client->env->post(request->client->env, &early->post);
+}
+
+static void write_answer(struct service *service, struct write_request *request, enum rc rc)
+{
+    list_remove(&request->link);
+    service->write_count -= 1;
+    if (request->call == NULL) {
+        write_free(request);
+        return;
+    }
+    /* Another attempt of it may be in a log that wins: only an answer from apply rules that out. */
+    request->rc = rc != RC_OK && request->ambiguous ? RC_AMBIGUOUS : rc;
+    request->post.run = write_answer_post;
+    request->client->env->post(request->client->env, &request->post);
+}
+
+/* ---- Proposing, on the loop of metad ---- */
+
+static void write_done(struct proposal *proposal)
+{
+    struct write_request *request = CONTAINER_OF(proposal, struct write_request, proposal);
+    struct service *service = request->client->service;
+
+    request->proposed = false;
+    list_remove(&request->link);
+    if (proposal->rc == RC_OK) {
+        request->result = proposal->result;
+        write_answer(service, request, RC_OK);
+        return;
+    }
+    request->ambiguous = request->ambiguous || proposal->rc == RC_AMBIGUOUS;
+    if (request->call == NULL || service->closing ||
+        (proposal->rc != RC_AMBIGUOUS && proposal->rc != RC_NOT_LEADER)) {
+        write_answer(service, request, proposal->rc);
+        return;
+    }
+    list_push_back(&service->writes, &request->link);
+    service_tick_start(service);
+}
+
+static void write_propose(struct service *service, struct write_request *request)
+{
+    struct leader *leader = leader_load(service);
+
+    request->entry.proposed_ns = service->env->clock->wall_ns(service->env);
+    if (request->entry.deadline_ns == 0) {
+        uint64_t now_ns = service->env->clock->mono_ns(service->env);
+        uint64_t left_ns = request->expires_ns > now_ns ? request->expires_ns - now_ns : 0;
+
+        request->entry.deadline_ns = request->entry.proposed_ns + left_ns;
+    }
+    entry_encode(&request->entry, request->bytes);
+    request->part = slice_of(request->bytes, request->len);
+    request->proposal =
+        (struct proposal){.parts = &request->part, .part_count = 1, .done = write_done};
+    request->proposed = true;
+    list_push_back(&service->flying, &request->link);
+    replica_propose(leader->replica, &request->proposal);
+    service_tick_start(service);
+}
+
+static void write_arrive_post(struct env_post *post)
+{
+    struct write_request *request = CONTAINER_OF(post, struct write_request, post);
+    struct service *service = request->client->service;
+    const struct leader *leader = leader_load(service);
+
+    service->write_count += 1;
+    if (service->closing || (leader != NULL && leader->reads_only)) {
+        write_answer(service, request, RC_NO_QUORUM);
+    } else if (service->write_count > SERVICE_WAITING_MAX) {
+        write_answer(service, request, RC_BUSY);
+    } else if (leader != NULL) {
+        write_propose(service, request);
+    } else {
+        list_push_back(&service->writes, &request->link);
+        service_tick_start(service);
+    }
+}
+
+void write_leader_changed(struct service *service)
+{
+    const struct leader *leader = leader_load(service);
+    struct list now;
+
+    list_init(&now);
+    while (!list_empty(&service->writes)) {
+        list_push_back(&now, list_pop_front(&service->writes));
+    }
+    while (!list_empty(&now)) {
+        struct write_request *request =
+            CONTAINER_OF(list_pop_front(&now), struct write_request, link);
+
+        if (leader->reads_only) {
+            write_answer(service, request, RC_NO_QUORUM);
+        } else {
+            write_propose(service, request);
+        }
+    }
+}
+
+void write_expire(struct service *service, uint64_t now_ns, bool all)
+{
+    struct list *at = service->writes.next;
+
+    while (at != &service->writes) {
+        struct write_request *request = CONTAINER_OF(at, struct write_request, link);
+
+        at = at->next;
+        if (all || now_ns >= request->expires_ns) {
+            write_answer(service, request, RC_NO_QUORUM);
+        }
+    }
+    at = service->flying.next;
+    while (at != &service->flying) {
+        struct write_request *request = CONTAINER_OF(at, struct write_request, link);
+
+        at = at->next;
+        if (request->call != NULL && (all || now_ns >= request->expires_ns)) {
+            write_answer_early(request, RC_AMBIGUOUS);
+        }
+    }
+}
+
+/* ---- The call, on the caller's loop ---- */
+
+static void request_id(struct env *env, uint8_t id[REQUEST_ID_BYTES])
+{
+    uint64_t words[2] = {env->random(env), env->random(env)};
+
+    memcpy(id, words, REQUEST_ID_BYTES);
+}
+
+enum step_result write_start(struct meta_client *meta, struct meta_write *call, struct task *task)
+{
+    struct local_client *client = CONTAINER_OF(meta, struct local_client, base);
+    struct env *env = client->env;
+    size_t message_len = protobuf_c_message_get_packed_size(call->message);
+    uint64_t deadline_ms = call->deadline_ms != 0 ? call->deadline_ms : SERVICE_WRITE_MS;
+    struct write_request *request;
+    char *to;
+
+    if (message_len > LIMIT_COMMAND_BYTES || call->body.len > LIMIT_INLINE_BYTES) {
+        return task_fail(task, RC_LIMIT, "a command of %zu bytes is too large", message_len);
+    }
+    request = mem_alloc_raw(sizeof(*request) + ENTRY_HEADER_BYTES + message_len + call->body.len);
+    *request = (struct write_request){
+        .client = client, .call = call, .len = ENTRY_HEADER_BYTES + message_len + call->body.len};
+    to = request->bytes + ENTRY_HEADER_BYTES;
+    (void)protobuf_c_message_pack(call->message, (uint8_t *)to);
+    if (call->body.len > 0) {
+        memcpy(to + message_len, call->body.data, call->body.len);
+    }
+    request->entry.command = (uint16_t)call->command;
+    request->entry.message = slice_of(to, message_len);
+    request->entry.body = slice_of(to + message_len, call->body.len);
+    request_id(env, request->entry.request_id);
+    request->expires_ns = env->clock->mono_ns(env) + deadline_ms * SERVICE_NS_PER_MS;
+    list_init(&request->link);
+    call->task = task;
+    call->reply = NULL;
+    request->post.run = write_arrive_post;
+    client->service->env->post(client->service->env, &request->post);
+    return STEP_WAIT;
+}
