@@ -115,6 +115,18 @@ void local_suspect(struct data_local *local, struct store *store, const struct s
     store_submit(store, local->env, &job->job);
 }
 
+void local_index_failed(struct data_local *local, struct store *store, enum rc rc)
+{
+    struct local_job *job = mem_alloc(sizeof(*job));
+
+    data_local_begin(local);
+    job->local = local;
+    job->job.kind = JOB_INDEX_FAILED;
+    job->job.failure = rc;
+    job->job.done = job_done;
+    store_submit(store, local->env, &job->job);
+}
+
 /* ---- Stat ---- */
 
 static void stat_finish(struct local_stat *stat)

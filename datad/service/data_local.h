@@ -55,5 +55,7 @@ void local_read(struct data_client *data, struct shard_read *call);
 /* Tells the disk's queue that the shard at header offset `at` failed a check. */
 void local_suspect(struct data_local *local, struct store *store, const struct shard_id *shard,
                    uint64_t at);
+/* Tells it that the index could not be read. */
+void local_index_failed(struct data_local *local, struct store *store, enum rc rc);
 
 #endif

@@ -271,6 +271,9 @@ static void read_found(struct local_read *read, enum rc rc)
 {
     const struct shard_read *call = read->call;
 
+    if (rc == RC_CORRUPT || rc == RC_IO) {
+        local_index_failed(read->local, read->store, rc);
+    }
     if (rc != RC_OK || read->row.kind == INDEX_DEAD) {
         read_refuse(read, rc != RC_OK ? rc : RC_NOT_FOUND);
         return;

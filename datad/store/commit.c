@@ -14,6 +14,7 @@
 #include "common/base/assert.h"
 #include "common/base/mem.h"
 #include "common/log/log.h"
+#include "datad/store/recover.h"
 
 static void commit_init(struct commit *commit, struct store *store)
 {
@@ -22,6 +23,7 @@ static void commit_init(struct commit *commit, struct store *store)
     commit->last = NULL;
     list_init(&commit->dirty);
     list_init(&commit->touched);
+    hash_map_init(&commit->removes);
 }
 
 void commit_dirty(struct commit *commit, struct segment *segment)
@@ -118,16 +120,11 @@ static void commit_deletes(struct commit *commit)
 }
 
 /* Is this shard's row about to change in the running commit? */
-static bool commit_concerns(const struct commit *commit, const struct shard_id *shard)
+static bool commit_concerns(const struct commit *commit, struct slice key)
 {
-    for (const struct store_job *job = commit->first; job != NULL; job = job->next) {
-        const struct shard_id *other = job->writer != NULL ? &job->writer->shard : &job->shard;
-        if (other->index == shard->index &&
-            memcmp(&other->extent, &shard->extent, sizeof(shard->extent)) == 0) {
-            return true;
-        }
-    }
-    return false;
+    const struct store_writer *writer = hash_map_get(&commit->store->writers, key);
+
+    return (writer != NULL && writer->sealing) || hash_map_get(&commit->removes, key) != NULL;
 }
 
 /* ---- Sync and index ---- */
@@ -265,7 +262,7 @@ static void commit_index(struct commit *commit)
     }
     if (rc != RC_OK) {
         kv_batch_clear(store->batch);
-        store_isolate(store, STORE_FAILED, error.text);
+        recover_index_failed(store, rc, error.text);
     }
     for (struct store_job *job = commit->first; rc != RC_OK && job != NULL; job = job->next) {
         job->rc = job->rc == RC_OK ? RC_IO : job->rc;
@@ -279,6 +276,7 @@ static void commit_finish(struct commit *commit)
     }
     commit_sync(commit);
     commit_index(commit);
+    hash_map_deinit(&commit->removes);
     commit_init(commit, commit->store);
 }
 
@@ -287,7 +285,7 @@ static void commit_finish(struct commit *commit)
 static void take_remove(struct commit *commit, struct store_job *job)
 {
     struct store *store = commit->store;
-    uint8_t key[INDEX_KEY_BYTES];
+    struct slice key = slice_of(job->key, sizeof(job->key));
     struct store_writer *writer;
     struct error error = {0};
 
@@ -295,11 +293,11 @@ static void take_remove(struct commit *commit, struct store_job *job)
     if (job->rc != RC_OK && job->rc != RC_FULL) {
         return;
     }
-    if (commit_concerns(commit, &job->shard)) {
+    index_key(&job->shard, job->key);
+    if (commit_concerns(commit, key)) {
         commit_finish(commit); /* what came before it in this commit goes first */
     }
-    index_key(&job->shard, key);
-    writer = hash_map_get(&store->writers, slice_of(key, sizeof(key)));
+    writer = hash_map_get(&store->writers, key);
     if (writer != NULL) {
         writer->removed = true;
     }
@@ -310,8 +308,9 @@ static void take_remove(struct commit *commit, struct store_job *job)
     }
     if (job->rc == RC_OK) {
         commit_wait(commit, job, NULL);
+        (void)hash_map_put(&commit->removes, key, job);
     } else {
-        store_isolate(store, STORE_FAILED, error.text);
+        recover_index_failed(store, job->rc, error.text);
     }
 }
 
@@ -378,20 +377,9 @@ static void take_tick(struct store *store)
 {
     struct env_stat stat;
     char path[SEGMENT_PATH_BYTES];
-    uint64_t live = 0;
-    uint64_t end = 0;
-    uint64_t count = 0;
     enum rc rc;
 
-    for (struct list *at = store->segments.next; at != &store->segments; at = at->next) {
-        const struct segment *segment = CONTAINER_OF(at, struct segment, link);
-        live += atomic_load(&segment->live_bytes);
-        end += segment->tail;
-        count += 1;
-    }
-    atomic_store(&store->live_bytes, live);
-    atomic_store(&store->end_bytes, end);
-    atomic_store(&store->segment_count, count);
+    space_sum(store);
     space_update(store);
     /* The file that is written must still be found by name, or what is acknowledged is lost at
      * restart. */
@@ -501,6 +489,10 @@ static void commit_take(struct commit *commit, struct store_job *job)
         break;
     case JOB_SUSPECT:
         take_suspect(commit, job);
+        break;
+    case JOB_INDEX_FAILED:
+        recover_index_failed(store, job->failure, "a read of the index failed");
+        job->rc = RC_OK;
         break;
     case JOB_WRITE_FAILED:
         space_segment_failed(store, job->writer->segment, job->failure);

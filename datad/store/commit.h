@@ -11,6 +11,7 @@ struct commit {
     struct list touched;     /* segments whose row changes */
     struct store_job *first; /* jobs that wait for the sync */
     struct store_job *last;
+    struct hash_map removes; /* of these the REMOVEs, by key */
 };
 
 void commit_batch(struct env_queue *queue, struct list *works);
@@ -29,6 +30,8 @@ void space_segment_failed(struct store *store, struct segment *segment, enum rc 
 void space_seal_active(struct store *store);
 /* Every record below is in the index once the running commit is. */
 uint64_t space_covered(const struct segment *segment);
+/* Sums for status. */
+void space_sum(struct store *store);
 /* The segment's row as of now. */
 void space_put_row(struct store *store, struct segment *segment, enum index_segment_state state);
 

@@ -61,7 +61,7 @@ static void mark_path(const struct store *store, char path[SEGMENT_PATH_BYTES])
     (void)snprintf(path, SEGMENT_PATH_BYTES, "%s/rebuild-index", store->directory);
 }
 
-void recover_mark_index(struct store *store)
+static void mark_index(struct store *store)
 {
     char path[SEGMENT_PATH_BYTES];
     int file;
@@ -72,6 +72,14 @@ void recover_mark_index(struct store *store)
         store->env->file->close(store->env, file);
         (void)store->env->file->sync_directory(store->env, store->directory);
     }
+}
+
+void recover_index_failed(struct store *store, enum rc rc, const char *why)
+{
+    if (rc == RC_CORRUPT) {
+        mark_index(store);
+    }
+    store_isolate(store, STORE_FAILED, why);
 }
 
 struct clearing {
@@ -96,7 +104,7 @@ static enum rc index_clear(struct store *store, struct error *error)
     struct clearing clearing = {.store = store};
     enum rc rc;
 
-    recover_mark_index(store); /* until the new one is complete: a crash begins again */
+    mark_index(store); /* until the new one is complete: a crash begins again */
     rc = store->env->file->list(store->env, store->index_directory, index_unlink, &clearing);
     rc = rc == RC_OK ? clearing.rc : rc;
     if (rc != RC_OK && rc != RC_NOT_FOUND) {

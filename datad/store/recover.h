@@ -9,7 +9,8 @@
 enum rc recover_index(struct store *store, struct error *error);
 /* Opens all segments and replays what the index does not cover. */
 enum rc recover_segments(struct store *store, struct error *error);
-/* The index is found damaged while running: the next start makes it again. Any thread. */
-void recover_mark_index(struct store *store);
+/* The index failed while running: the disk is isolated, and when it was damaged (RC_CORRUPT) the
+ * next start makes it again. Queue thread. */
+void recover_index_failed(struct store *store, enum rc rc, const char *why);
 
 #endif

@@ -269,6 +269,16 @@ uint64_t segment_allocate(struct segment *segment, uint64_t bytes)
     return at;
 }
 
+/* Appends use the descriptor, and their writers are on the list until they are done. */
+void segment_writers_gone(struct segment_table *table, struct segment *segment)
+{
+    if (segment->state != SEGMENT_ACTIVE && segment->early_file >= 0 &&
+        list_empty(&segment->writers)) {
+        table->env->file->close(table->env, segment->early_file);
+        segment->early_file = -1;
+    }
+}
+
 void segment_seal(struct segment_table *table, struct segment *segment)
 {
     struct env *env = table->env;
@@ -276,11 +286,7 @@ void segment_seal(struct segment_table *table, struct segment *segment)
     ASSERT(segment->state == SEGMENT_ACTIVE);
     segment->state = SEGMENT_SEALED;
     segment->sealed_ms = env->clock->mono_ns(env) / 1000000;
-    if (segment->early_file >= 0 && !atomic_load(&segment->syncing) &&
-        list_empty(&segment->writers)) {
-        env->file->close(env, segment->early_file);
-        segment->early_file = -1;
-    }
+    segment_writers_gone(table, segment);
     /* Best effort: without it the space comes back with the file. Regions end at the tail at the
      * latest. */
     if (segment->tail < segment->allocated_bytes &&

@@ -94,6 +94,9 @@ void segment_release(struct segment_table *table, struct segment *segment);
 uint64_t segment_allocate(struct segment *segment, uint64_t bytes);
 /* No more regions; what was allocated past the tail is given back. */
 void segment_seal(struct segment_table *table, struct segment *segment);
+/* After a writer left: the last one of a sealed segment takes the descriptor of early syncs with
+ * it. */
+void segment_writers_gone(struct segment_table *table, struct segment *segment);
 /* From now on nobody acquires it; the file is closed when the last holder lets go. The caller
  * unlinks. */
 void segment_retire(struct segment_table *table, struct segment *segment);

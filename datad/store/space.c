@@ -30,6 +30,23 @@ void space_update(struct store *store)
     }
 }
 
+void space_sum(struct store *store)
+{
+    uint64_t live = 0;
+    uint64_t end = 0;
+    uint64_t count = 0;
+
+    for (struct list *at = store->segments.next; at != &store->segments; at = at->next) {
+        const struct segment *segment = CONTAINER_OF(at, struct segment, link);
+        live += atomic_load(&segment->live_bytes);
+        end += segment->tail;
+        count += 1;
+    }
+    atomic_store(&store->live_bytes, live);
+    atomic_store(&store->end_bytes, end);
+    atomic_store(&store->segment_count, count);
+}
+
 static void space_full(struct store *store)
 {
     int state = STORE_HEALTHY;
@@ -185,7 +202,7 @@ enum rc space_allocate(struct store *store, uint64_t bytes, bool reserve, struct
     ASSERT(*at != 0);
     if (size == need && need > store->options.segment_bytes) {
         /* Longer than a segment: it has this one for itself, and the active one stays. */
-        segment_seal(store->table, *segment);
+        (*segment)->state = SEGMENT_SEALED;
         return RC_OK;
     }
     space_seal_active(store);

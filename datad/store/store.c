@@ -172,6 +172,7 @@ static enum rc open_steps(struct store *store, struct error *error)
     }
     rc = recover_index(store, error);
     rc = rc == RC_OK ? recover_segments(store, error) : rc;
+    space_sum(store);
     if (rc != RC_OK) {
         store_isolate(store, rc == RC_DENIED ? STORE_READ_ONLY : STORE_FAILED, error->text);
     }

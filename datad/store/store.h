@@ -64,6 +64,7 @@ enum store_job_kind {
     JOB_REMOVE,       /* `shard` */
     JOB_KEEP_DELETES, /* compaction: records `entries` again */
     JOB_SUSPECT,      /* `shard`: a checksum failed: repair is to look at it */
+    JOB_INDEX_FAILED, /* a read found it damaged: `failure` */
     JOB_WRITE_FAILED, /* `writer`: bytes of it could not be written or synced: `failure` */
     JOB_CHOOSE, /* compaction: `generation` and `verify` of what is worth it; RC_NOT_FOUND: nothing
                  */
@@ -94,7 +95,8 @@ struct store_job {
     /* Private. */
     struct env_work work;
     struct store *store;
-    struct store_job *next; /* in the running commit */
+    uint8_t key[INDEX_KEY_BYTES]; /* REMOVE */
+    struct store_job *next;       /* in the running commit */
     struct segment *segment;
     struct index_row row; /* REMOVE: what was found; SEAL, PUT: what is written */
 };

@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/mem.h"
 #include "datad/store/commit.h"
+#include "datad/store/recover.h"
 
 static struct slice writer_key(const struct store_writer *writer)
 {
@@ -23,7 +24,7 @@ static enum rc write_check_held(struct store *store, const struct store_writer *
     uint64_t now_ms = store->env->clock->wall_ns(store->env) / 1000000;
 
     if (rc != RC_OK && rc != RC_NOT_FOUND) {
-        store_isolate(store, STORE_FAILED, error.text);
+        recover_index_failed(store, rc, error.text);
         return RC_IO;
     }
     if (writer->move) {
@@ -129,6 +130,7 @@ void write_finish(struct store *store, struct store_writer *writer)
     }
     writer->sealing = false;
     if (writer->segment != NULL) {
+        segment_writers_gone(store->table, writer->segment);
         segment_release(store->table, writer->segment);
         writer->segment = NULL;
     }
