@@ -1,0 +1,75 @@
+"""One server for all tests of this folder; a bucket of its own for each test."""
+import itertools
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
+from kist import Server  # noqa: E402
+
+from raw import Raw  # noqa: E402
+
+numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server():
+    directories = int(os.environ.get("KIST_TEST_DIRECTORIES", "1"))
+    with Server(directories=directories, arguments=["--domain", "s3.localhost"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def s3(server):
+    return server.client()
+
+
+@pytest.fixture(scope="session")
+def raw(server):
+    """Requests as they go on the wire, signed."""
+    return Raw(server)
+
+
+@pytest.fixture
+def bucket(s3):
+    name = f"test-{os.getpid()}-{next(numbers)}"
+    s3.create_bucket(Bucket=name)
+    yield name
+    empty(s3, name)
+    s3.delete_bucket(Bucket=name)
+
+
+def empty(s3, bucket):
+    for upload in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
+        s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        keys = [{"Key": found["Key"]} for found in page.get("Contents", [])]
+        if keys:
+            s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
+
+
+class Refusal:
+    """with refused(404, "NoSuchKey") as refusal: ...; refusal.response is the error's."""
+
+    def __init__(self, status, code):
+        self.status, self.code, self.response = status, code, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, _):
+        assert kind is not None, f"was not refused ({self.status} {self.code})"
+        if not issubclass(kind, ClientError):
+            return False
+        self.response = error.response
+        got = (error.response["ResponseMetadata"]["HTTPStatusCode"], error.response["Error"]["Code"])
+        assert got == (self.status, self.code), error.response
+        return True
+
+
+@pytest.fixture(scope="session")
+def refused():
+    return Refusal
