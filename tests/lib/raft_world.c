@@ -8,6 +8,8 @@
 #include "common/base/assert.h"
 #include "common/base/bytes.h"
 #include "common/base/mem.h"
+#include "metad/log/log_rows.h"
+#include "metad/raft/replica_internal.h"
 #include "tests/lib/sim_world.h"
 
 enum { CHUNK_BYTES = 64, WAIT_MS = 60000, STEP_US = 500 };
@@ -98,6 +100,79 @@ static struct kv *slow_open(struct raft_world_node *node, struct kv *inner)
     return &slow->base;
 }
 
+/* ---- What must be durable: looked up in the store as it is at this moment ---- */
+
+static uint64_t durable_entry_term(struct raft_world_node *node, uint64_t index)
+{
+    struct error error;
+    char key[LOG_ENTRY_KEY_BYTES];
+    struct log_entry entry;
+    struct kv_pin pin;
+    uint64_t found = 0;
+
+    log_entry_key(key, RAFT_WORLD_GROUP, index);
+    if (kv_get(node->kv, LOG_FAMILY_ENTRIES, slice_of(key, sizeof(key)), KV_ANY, &pin, &error) !=
+        RC_OK) {
+        return 0;
+    }
+    ASSERT(log_entry_decode(slice_of(key, sizeof(key)), pin.value, &found, &entry, &error) ==
+           RC_OK);
+    kv_release(node->kv, &pin);
+    return entry.term;
+}
+
+static void durable_vote(struct raft_world_node *node, uint64_t *term, uint64_t *vote)
+{
+    struct error error;
+    char key[LOG_GROUP_KEY_BYTES];
+    uint64_t numbers[2] = {0, 0};
+    struct kv_pin pin;
+
+    log_group_key(key, RAFT_WORLD_GROUP, LOG_ROW_TERM);
+    if (kv_get(node->kv, LOG_FAMILY_GROUPS, slice_of(key, sizeof(key)), KV_ANY, &pin, &error) ==
+        RC_OK) {
+        ASSERT(log_numbers_decode(slice_of(key, sizeof(key)), pin.value, numbers, 2, &error) ==
+               RC_OK);
+        kv_release(node->kv, &pin);
+    }
+    *term = numbers[0];
+    *vote = numbers[1];
+}
+
+/* No message may say more than the disk would say after a power cut now. */
+static void frame_check(struct raft_world_node *node, struct slice bytes)
+{
+    struct log_entry *entries = mem_alloc(FRAME_ENTRIES_MAX * sizeof(*entries));
+    const struct consensus_message *message = NULL;
+    struct frame frame;
+    struct error error;
+    uint64_t term = 0;
+    uint64_t vote = 0;
+
+    ASSERT(frame_decode(bytes, &frame, entries, &error) == RC_OK);
+    message = &frame.message;
+    durable_vote(node, &term, &vote);
+    if ((frame.header.kind == FRAME_VOTE && message->vote.pre_vote) ||
+        (frame.header.kind == FRAME_VOTE_RESULT && message->vote_result.pre_vote)) {
+        mem_free(entries);
+        return; /* a pre-vote only asks what would be */
+    }
+    ASSERT(frame.header.term <= term);
+    if (frame.header.kind == FRAME_VOTE && frame.header.term == term) {
+        ASSERT(vote == node->id);
+    }
+    if (frame.header.kind == FRAME_VOTE_RESULT && message->vote_result.granted) {
+        ASSERT(frame.header.term == term && vote == frame.header.to);
+    }
+    if (frame.header.kind == FRAME_APPEND_RESULT && message->append_result.rejected == 0 &&
+        message->append_result.last_index > node->replica->entries.snapshot.index) {
+        const uint64_t index = message->append_result.last_index;
+
+        ASSERT(durable_entry_term(node, index) == entry_log_term(&node->replica->entries, index));
+    }
+    mem_free(entries);
+}
+
 /* ---- The state machine ---- */
 
 static uint64_t machine_applied(struct state_machine *machine)
@@ -134,6 +209,7 @@ static bool machine_apply(struct state_machine *machine, struct apply_entry *ent
         const uint64_t value = entries[i].data.len >= 8 ? le64_get(entries[i].data.data) : 0;
 
         ASSERT(entries[i].index == node->state.index + 1);
+        ASSERT(durable_entry_term(node, entries[i].index) == entries[i].term);
         history_check(node->world, entries[i].index, entries[i].term, value);
         node->state.index = entries[i].index;
         node->state.hash = node->state.hash * 1099511628211ULL ^ value;
@@ -286,8 +362,12 @@ static void world_send(struct raft_transport *transport, uint64_t group, uint64_
     uint64_t arrives = now + 20000 + sim_below(world->sim, world->delay_max_ns);
 
     ASSERT(group == RAFT_WORLD_GROUP);
-    if (at == RAFT_WORLD_NODES || to == RAFT_WORLD_NODES || world->sides[at] != world->sides[to] ||
-        world->deaf[to][at] || sim_chance(world->sim, world->drop_per_mille)) {
+    ASSERT(at < RAFT_WORLD_NODES);
+    if (world->nodes[at].replica != NULL) {
+        frame_check(&world->nodes[at], bytes);
+    }
+    if (to == RAFT_WORLD_NODES || world->sides[at] != world->sides[to] || world->deaf[to][at] ||
+        sim_chance(world->sim, world->drop_per_mille)) {
         return;
     }
     if (arrives < world->arrives_ns[at][to]) {
@@ -370,6 +450,7 @@ enum rc raft_world_try_start(struct raft_world *world, uint32_t at, uint32_t vot
     node->state = node->flushed;
     log_store_kv_options(&kv_options);
     ASSERT(sim_kv_open(&kv, node->disk, &kv_options, error) == RC_OK);
+    node->kv = kv;
     ASSERT(log_store_open(&node->log, node->env, slow_open(node, kv), error) == RC_OK);
     for (uint32_t i = 0; i < voters; i++) {
         peers[i] = (struct replica_peer){world->nodes[i].id, true};
@@ -469,6 +550,24 @@ void raft_world_wipe(struct raft_world *world, uint32_t at)
     node->staged_whole = false;
 }
 
+uint32_t raft_world_leases(struct raft_world *world)
+{
+    uint32_t leases = 0;
+
+    for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
+        const struct raft_world_node *node = &world->nodes[i];
+
+        if (node->up && node->replica != NULL &&
+            replica_lease(node->replica, sim_now(world->sim))) {
+            leases++;
+            ASSERT(replica_applied(node->replica) < replica_commit(node->replica) ||
+                   node->state.index >= world->answered);
+        }
+    }
+    ASSERT(leases <= 1);
+    return leases;
+}
+
 struct raft_world_node *raft_world_leader(struct raft_world *world)
 {
     struct raft_world_node *leader = NULL;
@@ -489,8 +588,9 @@ void raft_world_run_ms(struct raft_world *world, uint64_t ms)
     sim_run_for(world->sim, ms * SIM_MS);
 }
 
-static void world_print(struct raft_world *world)
+void raft_world_print(struct raft_world *world)
 {
+    (void)fprintf(stderr, "%lu ms\n", (unsigned long)(sim_now(world->sim) / SIM_MS));
     for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
         const struct raft_world_node *node = &world->nodes[i];
         struct replica_peer members[RAFT_WORLD_NODES * 2];
@@ -519,7 +619,7 @@ struct raft_world_node *raft_world_wait_leader(struct raft_world *world)
 {
     for (uint32_t ms = 0; raft_world_leader(world) == NULL; ms++) {
         if (ms == WAIT_MS) {
-            world_print(world);
+            raft_world_print(world);
         }
         ASSERT(ms < WAIT_MS);
         raft_world_run_ms(world, 1);
@@ -636,7 +736,7 @@ bool raft_world_wait_level(struct raft_world *world, uint64_t timeout_ms)
         raft_world_run_ms(world, 1);
     }
     if (!world_level(world)) {
-        world_print(world);
+        raft_world_print(world);
         return false;
     }
     return true;

@@ -31,6 +31,7 @@ struct raft_world_node {
     struct sim_node *sim_node;
     struct env *env;
     struct sim_kv_disk *disk;
+    struct kv *kv; /* of the log: looked into by the checks */
     struct log_store *log;
     struct replica *replica;
     struct state_machine machine;
@@ -84,10 +85,14 @@ bool raft_world_stop_end(struct raft_world *world, uint32_t at);
 /* An empty directory: a new replica id, no rows, no state. The node is down. */
 void raft_world_wipe(struct raft_world *world, uint32_t at);
 
+/* How many replicas hold a lease now: never more than one. Also checks that none of them misses
+ * what was answered. */
+uint32_t raft_world_leases(struct raft_world *world);
 struct raft_world_node *raft_world_leader(struct raft_world *world); /* SERVING; NULL: none */
 /* Runs until there is one. */
 struct raft_world_node *raft_world_wait_leader(struct raft_world *world);
 void raft_world_run_ms(struct raft_world *world, uint64_t ms);
+void raft_world_print(struct raft_world *world); /* to stderr: one line a replica */
 /* Runs until the proposal of `value` at the node is done. */
 enum rc raft_world_propose(struct raft_world_node *node, uint64_t value);
 enum rc raft_world_change(struct raft_world_node *node, uint32_t kind, uint64_t id);

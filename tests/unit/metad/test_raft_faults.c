@@ -55,6 +55,7 @@ struct chaos {
     uint64_t reads;
     uint64_t ok;
     uint32_t crash_per_mille; /* each ms */
+    uint32_t propose_per_mille;
 };
 
 static void call_done(struct proposal *proposal)
@@ -98,26 +99,6 @@ static void propose_some(struct chaos *chaos)
         call->proposal.done = call_done;
         replica_propose(node->replica, &call->proposal);
     }
-}
-
-/* A lease excludes every other, and a read under it misses nothing that was answered. */
-static void leases_check(struct chaos *chaos)
-{
-    struct raft_world *world = &chaos->world;
-    uint32_t leases = 0;
-
-    for (uint32_t i = 0; i < FAULT_NODES; i++) {
-        const struct raft_world_node *node = &world->nodes[i];
-
-        if (node->up && node->replica != NULL &&
-            replica_lease(node->replica, sim_now(world->sim))) {
-            leases++;
-            if (replica_applied(node->replica) >= replica_commit(node->replica)) {
-                assert_true(node->state.index >= world->answered);
-            }
-        }
-    }
-    assert_true(leases <= 1);
 }
 
 static void read_done(struct replica_read *read)
@@ -377,15 +358,16 @@ static void chaos_run(struct chaos *chaos)
 {
     struct raft_world *world = &chaos->world;
     const uint64_t end = sim_now(world->sim) + CHAOS_MS * SIM_MS;
+    const bool trace = getenv("RAFT_TRACE") != NULL; /* a line a second */
 
     while (sim_now(world->sim) < end) {
         sim_run_for(world->sim, SIM_MS);
-        leases_check(chaos);
+        (void)raft_world_leases(world);
         restart_some(chaos, false);
         if (chaos->heal_at != 0 && chaos->heal_at <= sim_now(world->sim)) {
             heal(chaos);
         }
-        if (sim_chance(world->sim, 60)) {
+        if (sim_chance(world->sim, chaos->propose_per_mille)) {
             propose_some(chaos);
         }
         if (sim_chance(world->sim, 20)) {
@@ -438,6 +420,7 @@ static void chaos_seed(uint64_t seed)
     struct chaos *chaos = mem_alloc(sizeof(*chaos));
     struct raft_world *world = &chaos->world;
     struct raft_world_node *leader = NULL;
+    enum rc rc = RC_BUSY;
 
     raft_world_init(world, seed);
     chaos->calls = mem_alloc(CALLS_MAX * sizeof(*chaos->calls));
@@ -446,6 +429,8 @@ static void chaos_seed(uint64_t seed)
     world->delay_max_ns = (1 + sim_below(world->sim, 40)) * SIM_MS;
     world->log_bytes_max = 2000 + sim_below(world->sim, 20000);
     world->export_chunks = 1 + (uint32_t)sim_below(world->sim, 12);
+    /* In quiet groups a replica that hears nothing is not behind: it can be elected. */
+    chaos->propose_per_mille = sim_chance(world->sim, 300) ? 2 : 60;
     chaos->crash_per_mille = 1 + (uint32_t)sim_below(world->sim, 4);
     for (uint32_t i = 0; i < FAULT_NODES; i++) {
         raft_world_start(world, i, i < 3 ? 3 : 0);
@@ -465,19 +450,17 @@ static void chaos_seed(uint64_t seed)
     stopped_restart(chaos);
     restart_some(chaos, true);
     leader = raft_world_wait_leader(world);
-    for (uint32_t i = 0; i < 20; i++) {
+    for (uint32_t i = 0; i < 20 && rc != RC_OK; i++) {
         leader = raft_world_wait_leader(world);
-        if (raft_world_propose(leader, ++chaos->value) == RC_OK) {
-            break;
-        }
+        rc = raft_world_propose(leader, ++chaos->value);
     }
+    assert_int_equal(rc, RC_OK);
     assert_true(raft_world_wait_level(world, 60000));
     answers_check(chaos);
     print_message("seed %lu: %lu answered, %lu reads, %lu installs, last %lu, term %lu\n",
                   (unsigned long)seed, (unsigned long)chaos->ok, (unsigned long)chaos->reads,
                   (unsigned long)world->installs, (unsigned long)leader->state.index,
                   (unsigned long)replica_term(leader->replica));
-    assert_true(chaos->ok > 0);
     raft_world_deinit(world);
     mem_free(chaos->calls);
     mem_free(chaos);
