@@ -429,6 +429,8 @@ static enum rc vote_step(struct consensus *core, uint64_t now_ms, struct raft_ev
     enum rc rc = RC_OK;
 
     if (raft->state == RAFT_FOLLOWER) {
+        raft_free(raft->follower_state.current_leader.address);
+        raft->follower_state.current_leader.address = NULL;
         raft->follower_state.current_leader.id = 0;
     }
     if (raft->state == RAFT_LEADER || raft_role(raft) == RAFT_VOTER) {
