@@ -370,6 +370,28 @@ enum rc machine_open_store(struct machine *machine, uint64_t number, bool must_e
     return meta_store_open(out, &options, error);
 }
 
+/* A name that the page cache shows may not be on the disk yet (killed between rename and sync): it must be before
+ * a flush counts in the store it names, or the other store is removed. */
+static enum rc directories_sync(struct machine *machine, struct error *error)
+{
+    struct env *env = machine->options.env;
+    const char *slash = strrchr(machine->path, '/');
+    char parent[MACHINE_PATH_MAX] = "/";
+    enum rc rc;
+
+    if (slash == NULL) {
+        (void)snprintf(parent, sizeof(parent), ".");
+    } else if (slash != machine->path) {
+        (void)snprintf(parent, sizeof(parent), "%.*s", (int)(slash - machine->path), machine->path);
+    }
+    rc = env->file->sync_directory(env, parent);
+    if (rc == RC_OK) {
+        rc = env->file->sync_directory(env, machine->path);
+    }
+    return rc == RC_OK ? RC_OK
+                       : error_set(error, rc, "sync %s: %s", machine->path, rc_text(rc));
+}
+
 static enum rc open_current(struct machine *machine, struct store **store, struct error *error)
 {
     struct env *env = machine->options.env;
@@ -378,20 +400,23 @@ static enum rc open_current(struct machine *machine, struct store **store, struc
     if (rc != RC_OK && rc != RC_EXISTS) {
         return error_set(error, rc, "make %s: %s", machine->path, rc_text(rc));
     }
-    /* A name that the page cache shows may not be on the disk yet (killed between rename and sync): it must be
-     * before a flush counts in the store it names, or the other store is removed. */
-    rc = env->file->sync_directory(env, machine->path);
+    rc = directories_sync(machine, error);
     if (rc != RC_OK) {
-        return error_set(error, rc, "sync %s: %s", machine->path, rc_text(rc));
+        return rc;
     }
     rc = machine_mark_read(machine, MARK_CURRENT, &machine->number, error);
     if (rc == RC_OK) {
         rc = machine_open_store(machine, machine->number, true, store, error);
     } else if (rc == RC_NOT_FOUND) {
+        /* Without the mark nothing counts that may lie there. */
         machine->number = 1;
+        machine_remove_others(machine, 0, 0);
         rc = machine_open_store(machine, machine->number, false, store, error);
         if (rc == RC_OK) {
-            rc = machine_mark_write(machine, MARK_CURRENT, machine->number, error);
+            rc = store_clear(*store, error);
+            if (rc == RC_OK) {
+                rc = machine_mark_write(machine, MARK_CURRENT, machine->number, error);
+            }
             if (rc != RC_OK) {
                 store_retire(*store);
                 store_unref(*store);
