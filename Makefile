@@ -47,11 +47,11 @@ serve: build
 
 # Unit tests and the checks that read the tree, under ASan and UBSan.
 test-unit: $(BUILD_ASAN)/build.ninja
-	@ninja --quiet -C $(BUILD_ASAN) -j $(JOBS)
 	@$(TALLY) ctest $(BUILD_ASAN) $(JOBS)
 
 # Whole clusters in one thread on virtual time: every seed is one run.
 test-sim: $(BUILD_ASAN)/build.ninja
+	@ninja --quiet -C $(BUILD_ASAN) -j $(JOBS) kist_sim
 	@$(TALLY) sim $(BUILD_ASAN) $(JOBS) $(SEED_START) $(SEEDS)
 
 # Black box: boto3, aws-cli and raw sockets against build/kist.

@@ -320,7 +320,7 @@ static int serve_read_options(struct config_arguments *arguments, struct serve_o
 int serve_main(int argc, char *const *argv)
 {
     struct serve_options options = {0};
-    struct config_arguments arguments = {.argv = argv, .argc = argc};
+    struct config_arguments arguments = {.argv = (const char *const *)argv, .argc = argc};
     int code = serve_read_options(&arguments, &options);
 
     if (code == 0 && arguments.help) {

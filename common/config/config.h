@@ -63,7 +63,7 @@ struct config_seen {
 
 /* Arguments of the command line, without the program's and the command's name. */
 struct config_arguments {
-    char *const *argv;
+    const char *const *argv;
     int argc;
     int at;
     bool help; /* --help or -h was among them */

@@ -68,6 +68,10 @@ def run(command):
 
 
 def ctest(build, jobs):
+    built = subprocess.run(["ninja", "--quiet", "-k", "0", "-C", build, "-j", jobs], cwd=ROOT, env=environment(), text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    if built.returncode != 0:
+        sys.stdout.write(built.stdout[-20000:])
     command = ["ctest", "--test-dir", build, "-j", jobs, "--output-on-failure", "--no-tests=error"]
     result = subprocess.run(command, cwd=ROOT, env=environment(), text=True, capture_output=True, errors="replace")
     total = re.search(r"(\d+)% tests passed, (\d+) tests failed out of (\d+)", result.stdout)
@@ -76,7 +80,7 @@ def ctest(build, jobs):
     if not total:
         return close(0, 1)
     failed = int(total.group(2))
-    return close(int(total.group(3)) - failed, failed)
+    return close(int(total.group(3)) - failed, max(failed, 1) if built.returncode != 0 else failed)
 
 
 def sim(build, jobs, start, seeds):

@@ -44,7 +44,7 @@ static const struct config_option options[] = {
 
 static const struct config_table table = {options, ARRAY_LEN(options), "test [options]"};
 
-static enum rc read_all(struct values *values, char *const *argv, const char *file,
+static enum rc read_all(struct values *values, const char *const *argv, const char *file,
                         struct error *error)
 {
     struct config_seen seen = {0};
@@ -64,7 +64,7 @@ static enum rc read_all(struct values *values, char *const *argv, const char *fi
 /* Flag over variable over file over default. */
 static void stronger_sources_win(void **state)
 {
-    char *const argv[] = {"--test-name", "flag", NULL};
+    const char *const argv[] = {"--test-name", "flag", NULL};
     struct error error = {0};
     struct values values;
 
@@ -89,7 +89,7 @@ static void stronger_sources_win(void **state)
 /* Four --data flags are four directories; a weaker source must not add a fifth. */
 static void lists_come_from_one_source(void **state)
 {
-    char *const argv[] = {"--test-data", "/a", "--test-data=/b,/c", "--test-json", NULL};
+    const char *const argv[] = {"--test-data", "/a", "--test-data=/b,/c", "--test-json", NULL};
     struct error error = {0};
     struct values values;
 
@@ -101,9 +101,10 @@ static void lists_come_from_one_source(void **state)
     config_free(&table, &values);
 }
 
-static void expect_error(char *argument, char *value, const char *file, const char *text)
+static void expect_error(const char *argument, const char *value, const char *file,
+                         const char *text)
 {
-    char *const argv[] = {argument, value, NULL};
+    const char *const argv[] = {argument, value, NULL};
     struct error error = {0};
     struct values values;
 
