@@ -130,6 +130,8 @@ static bool manage_damaged_leader(struct metad *metad)
 
 enum { JOIN_WRITE_MS = 5000 };
 
+static const uint64_t JOIN_RETRY_NS = 10ULL * 1000000000ULL;
+
 struct join {
     struct task task;
     struct metad *metad;
@@ -186,6 +188,7 @@ static void join_done(struct task *task)
     if (task->error.rc != RC_OK) {
         LOG_WARN("metad_join_failed", "directory=%s error=\"%s\"", join->slot->directory,
                  task->error.text);
+        metad->join_after_ns = metad->env->clock->mono_ns(metad->env) + JOIN_RETRY_NS;
     }
     metad->join = NULL;
     metad->busy = false;
@@ -338,7 +341,8 @@ void manage(struct metad *metad)
         return;
     }
     for (uint32_t i = 0; i < metad->slot_count; i++) {
-        if (metad->slots[i].state == SLOT_EMPTY) {
+        if (metad->slots[i].state == SLOT_EMPTY &&
+            metad->env->clock->mono_ns(metad->env) >= metad->join_after_ns) {
             join_start(metad, &metad->slots[i]);
             return;
         }

@@ -67,6 +67,7 @@ struct metad {
     uint64_t shadow_after_ns; /* not before: the last attempt failed */
     struct recover *recover;
     struct join *join;
+    uint64_t join_after_ns; /* likewise */
     struct membership_change change;
     bool changing;
     struct reclaim *reclaim;

@@ -192,21 +192,6 @@ void machine_install_drop(struct machine *machine)
     install_end(machine, false);
 }
 
-/* What a failed attempt may have left under this number. */
-static enum rc install_empty(struct store *store, struct error *error)
-{
-    static const char last[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
-    struct kv_batch *batch = kv_batch_new();
-    enum rc rc;
-
-    for (uint32_t family = 0; family < FAMILY_COUNT; family++) {
-        kv_batch_delete_range(batch, family, SLICE_EMPTY, slice_of(last, sizeof(last) - 1));
-    }
-    rc = kv_write(store->kv, batch, KV_UNLOGGED, error);
-    kv_batch_free(batch);
-    return rc;
-}
-
 enum rc machine_install_begin(struct state_machine *base, struct error *error)
 {
     struct machine *machine = machine_of(base);
@@ -224,7 +209,7 @@ enum rc machine_install_begin(struct state_machine *base, struct error *error)
     machine_remove_directory(machine->options.env, path);
     rc = machine_open_store(machine, install->number, false, &install->store, error);
     if (rc == RC_OK) {
-        rc = install_empty(install->store, error);
+        rc = store_clear(install->store, error); /* what a failed attempt left */
     }
     if (rc != RC_OK) {
         install_end(machine, true);

@@ -75,6 +75,20 @@ enum rc meta_store_open(struct store **out, const struct store_options *options,
     return RC_OK;
 }
 
+enum rc store_clear(struct store *store, struct error *error)
+{
+    static const char last[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
+    struct kv_batch *batch = kv_batch_new();
+    enum rc rc;
+
+    for (uint32_t family = 0; family < FAMILY_COUNT; family++) {
+        kv_batch_delete_range(batch, family, SLICE_EMPTY, slice_of(last, sizeof(last) - 1));
+    }
+    rc = kv_write(store->kv, batch, KV_UNLOGGED, error);
+    kv_batch_free(batch);
+    return rc;
+}
+
 bool store_try_ref(struct store *store)
 {
     uint32_t count = atomic_load_explicit(&store->references, memory_order_relaxed);

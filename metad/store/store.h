@@ -39,6 +39,8 @@ struct store {
 
 enum rc meta_store_open(struct store **out, const struct store_options *options,
                         struct error *error);
+/* Removes every row. */
+enum rc store_clear(struct store *store, struct error *error);
 /* False when the last reference is gone: take the current store then. */
 bool store_try_ref(struct store *store);
 /* The last one closes the kv, and frees the struct once it was retired. */
