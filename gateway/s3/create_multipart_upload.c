@@ -49,7 +49,7 @@ static enum step_result create_upload_commit(struct task *task)
     op->upload.upload_id = s3_bytes(slice_of(op->id.bytes, EXTENT_ID_BYTES));
     op->upload.template_ = &op->record;
     op->upload.checksum_algorithm = op->algorithm;
-    op->upload.checksum_type = op->type;
+    op->upload.checksum_type = op->algorithm != CHECKSUM_NONE ? (uint32_t)op->type : 0;
     op->upload.initiator = s3_bytes(req->auth.user);
     op->message = (Kist__CreateUpload)KIST__CREATE_UPLOAD__INIT;
     op->message.bucket_id = req->bucket->id;

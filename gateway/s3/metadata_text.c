@@ -128,6 +128,7 @@ struct slice metadata_text_encode(struct arena *arena, struct slice value)
     out = arena_alloc_raw(arena, head.len + base64_encoded_len(value.len) + 2);
     memcpy(out, head.data, head.len);
     len = head.len + base64_encode(out + head.len, value.data, value.len);
-    memcpy(out + len, "?=", 2);
-    return slice_of(out, len + 2);
+    out[len++] = '?';
+    out[len++] = '=';
+    return slice_of(out, len);
 }

@@ -4,8 +4,14 @@
 #include "common/client/data_client.h"
 #include "common/codec/base64.h"
 
+enum {
+    TOKEN_TEXT_MAX = 2 * (LIMIT_KEY_BYTES + 1),
+    UPLOAD_ID_TEXT = EXTENT_ID_BYTES / 3 * 4 /* without padding */
+};
+
 /* First byte of a token: format and kind. */
-enum { TOKEN_AFTER_KEY = 0x10, TOKEN_AFTER_PREFIX = 0x11 };
+static const char token_after_key = 0x10;
+static const char token_after_prefix = 0x11;
 
 static struct slice url_encode(struct arena *arena, struct slice raw)
 {
@@ -16,7 +22,11 @@ static struct slice url_encode(struct arena *arena, struct slice raw)
         len -= 1;
     }
     for (size_t i = 0; i < len; i++) {
-        out[i] = out[i] == '+' ? '-' : out[i] == '/' ? '_' : out[i];
+        if (out[i] == '+') {
+            out[i] = '-';
+        } else if (out[i] == '/') {
+            out[i] = '_';
+        }
     }
     return slice_of(out, len);
 }
@@ -28,17 +38,26 @@ static bool url_decode(struct arena *arena, struct slice text, struct slice *raw
     char *out;
     size_t len = 0;
 
-    if (text.len == 0 || text.len > 2 * (LIMIT_KEY_BYTES + 1)) {
+    if (text.len == 0 || text.len > TOKEN_TEXT_MAX) {
         return false;
     }
     copy = arena_alloc_raw(arena, padded);
     for (size_t i = 0; i < padded; i++) {
-        char c = i < text.len ? text.data[i] : '=';
+        char c = '=';
+
+        if (i < text.len) {
+            c = text.data[i];
+        }
 
         if (c == '+' || c == '/' || (c == '=' && i < text.len)) {
             return false;
         }
-        copy[i] = c == '-' ? '+' : c == '_' ? '/' : c;
+        if (c == '-') {
+            c = '+';
+        } else if (c == '_') {
+            c = '/';
+        }
+        copy[i] = c;
     }
     out = arena_alloc_raw(arena, padded);
     if (!base64_decode(slice_of(copy, padded), out, padded, &len)) {
@@ -52,7 +71,7 @@ struct slice page_token_encode(struct arena *arena, const struct page_token *tok
 {
     char *raw = arena_alloc_raw(arena, token->after.len + 1);
 
-    raw[0] = token->after_prefix ? TOKEN_AFTER_PREFIX : TOKEN_AFTER_KEY;
+    raw[0] = token->after_prefix ? token_after_prefix : token_after_key;
     if (token->after.len > 0) {
         memcpy(raw + 1, token->after.data, token->after.len);
     }
@@ -64,10 +83,10 @@ bool page_token_decode(struct arena *arena, struct slice text, struct page_token
     struct slice raw;
 
     if (!url_decode(arena, text, &raw) || raw.len < 2 || raw.len > LIMIT_KEY_BYTES + 1 ||
-        (raw.data[0] != TOKEN_AFTER_KEY && raw.data[0] != TOKEN_AFTER_PREFIX)) {
+        (raw.data[0] != token_after_key && raw.data[0] != token_after_prefix)) {
         return false;
     }
-    token->after_prefix = raw.data[0] == TOKEN_AFTER_PREFIX;
+    token->after_prefix = raw.data[0] == token_after_prefix;
     token->after = slice_after(raw, 1);
     return true;
 }
@@ -79,6 +98,5 @@ struct slice upload_id_encode(struct arena *arena, struct slice id)
 
 bool upload_id_decode(struct arena *arena, struct slice text, struct slice *id)
 {
-    return text.len == EXTENT_ID_BYTES / 3 * 4 && url_decode(arena, text, id) &&
-           id->len == EXTENT_ID_BYTES;
+    return text.len == UPLOAD_ID_TEXT && url_decode(arena, text, id) && id->len == EXTENT_ID_BYTES;
 }

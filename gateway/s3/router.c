@@ -28,7 +28,7 @@ struct router_row {
 
 struct router {
     struct slice domain;
-    struct router_row *rows; /* sorted as in op.def */
+    struct router_row *rows;
     size_t row_count;
     /* Rows of one (method, target) stand together. */
     struct {
@@ -82,10 +82,22 @@ static enum rc router_check(struct error *error)
     return RC_OK;
 }
 
+/* The rows of one (method, target), at the end of `rows`. */
+static void router_add_group(struct router *router, enum http_method method, enum s3_target target)
+{
+    router->groups[method][target].first = router->row_count;
+    for (size_t i = 0; i < s3_op_count; i++) {
+        if (s3_ops[i].method == method && s3_ops[i].target == target) {
+            router_read_row(&router->rows[router->row_count], &s3_ops[i]);
+            router->row_count += 1;
+        }
+    }
+    router->groups[method][target].count = router->row_count - router->groups[method][target].first;
+}
+
 struct router *router_new(struct slice domain, struct error *error)
 {
     struct router *router;
-    size_t at = 0;
 
     if (router_check(error) != RC_OK) {
         return NULL;
@@ -93,19 +105,12 @@ struct router *router_new(struct slice domain, struct error *error)
     router = mem_alloc(sizeof(*router));
     router->domain = domain;
     router->rows = mem_alloc(s3_op_count * sizeof(*router->rows));
-    router->row_count = s3_op_count;
-    for (unsigned method = 0; method < ROUTER_METHODS; method++) {
-        for (unsigned target = 0; target < S3_TARGETS; target++) {
-            router->groups[method][target].first = at;
-            for (size_t i = 0; i < s3_op_count; i++) {
-                if (s3_ops[i].method == method && s3_ops[i].target == target) {
-                    router_read_row(&router->rows[at++], &s3_ops[i]);
-                }
-            }
-            router->groups[method][target].count = at - router->groups[method][target].first;
+    for (unsigned method = HTTP_GET; method <= HTTP_OTHER; method++) {
+        for (unsigned target = ON_SERVICE; target <= ON_OBJECT; target++) {
+            router_add_group(router, (enum http_method)method, (enum s3_target)target);
         }
     }
-    ASSERT(at == s3_op_count);
+    ASSERT(router->row_count == s3_op_count);
     return router;
 }
 

@@ -48,7 +48,7 @@ enum step_result upload_read_checksum(struct s3_request *req, enum checksum_algo
     struct slice kind = s3_header(req, "x-amz-checksum-type");
 
     *algorithm = CHECKSUM_NONE;
-    *type = (enum checksum_type)0;
+    *type = CHECKSUM_FULL_OBJECT;
     if (name.len == 0) {
         return kind.len == 0 ? STEP_NEXT
                              : s3_fail(req, S3_InvalidRequest,

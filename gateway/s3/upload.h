@@ -8,7 +8,7 @@
 enum step_result upload_read_id(struct s3_request *req, struct slice *id);
 /* ?partNumber=: 1 .. 10,000, or InvalidArgument. */
 enum step_result upload_read_number(struct s3_request *req, uint32_t *number);
-/* x-amz-checksum-algorithm and -type of CreateMultipartUpload. NONE and 0 when not given. */
+/* x-amz-checksum-algorithm and -type of CreateMultipartUpload. NONE when not given. */
 enum step_result upload_read_checksum(struct s3_request *req, enum checksum_algorithm *algorithm,
                                       enum checksum_type *type);
 /* The upload's row alone, or a page of its parts, into `call`. */

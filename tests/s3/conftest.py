@@ -1,6 +1,7 @@
 """One server for all tests of this folder; a bucket of its own for each test."""
 import itertools
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -46,9 +47,24 @@ def empty(s3, bucket):
     for upload in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
         s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-        keys = [{"Key": found["Key"]} for found in page.get("Contents", [])]
-        if keys:
-            s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
+        keys = [found["Key"] for found in page.get("Contents", [])]
+        odd = [key for key in keys if any(ord(c) < 32 for c in key)]  # XML has no words for these
+        even = [{"Key": key} for key in keys if key not in odd]
+        if even:
+            s3.delete_objects(Bucket=bucket, Delete={"Objects": even, "Quiet": True})
+        for key in odd:
+            s3.delete_object(Bucket=bucket, Key=key)
+
+
+@pytest.fixture
+def virtual_names(monkeypatch):
+    """Names under s3.localhost lead to this machine, whatever the resolver says."""
+    ask = socket.getaddrinfo
+
+    def answer(host, *rest, **more):
+        return ask("127.0.0.1" if str(host).endswith("s3.localhost") else host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
 
 
 class Refusal:

@@ -54,7 +54,7 @@ def test_signatures_of_odd_keys(raw, s3, bucket, key, style):
     assert s3.get_object(Bucket=bucket, Key=key)["Body"].read() == b"odd"
 
 
-def test_styles_meet(server, s3, bucket):
+def test_styles_meet(server, s3, bucket, virtual_names):
     virtual = server.client(endpoint=f"http://s3.localhost:{server.port}", s3={"addressing_style": "virtual"})
     virtual.put_object(Bucket=bucket, Key="k", Body=b"x")
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"x"

@@ -21,7 +21,7 @@ def walk(s3, bucket, version, **query):
     seen, more = [], {}
     while True:
         list_page = s3.list_objects_v2 if version == 2 else s3.list_objects
-        page = list_page(Bucket=bucket, **query, **more)
+        page = list_page(Bucket=bucket, **{**query, **more})
         assert len(names(page)) <= query.get("MaxKeys", 1000)
         if version == 2:
             assert page["KeyCount"] == len(names(page))

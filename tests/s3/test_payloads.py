@@ -137,7 +137,8 @@ def fetch(url, method="GET", data=None, headers=None):
         return error.code, error.read()
 
 
-def test_presigned(s3, bucket):
+def test_presigned(server, bucket):
+    s3 = server.client(signature_version="s3v4")  # boto3 still makes version 2 URLs when not asked
     put = s3.generate_presigned_url("put_object", {"Bucket": bucket, "Key": "a b"}, ExpiresIn=60)
     assert fetch(put, "PUT", BODY)[0] == 200
     get = s3.generate_presigned_url("get_object", {"Bucket": bucket, "Key": "a b",
@@ -146,5 +147,4 @@ def test_presigned(s3, bucket):
     assert fetch(get, headers={"Range": "bytes=0-1"}) == (206, BODY[:2])
     assert fetch(get.replace("Signature=", "Signature=0"))[0] == 403
     assert fetch(put, "PUT", BODY, {"x-amz-meta-more": "1"})[0] == 403
-    status, body = fetch(get.replace("X-Amz-Expires=60", "X-Amz-Expires=604801"))
-    assert status in (400, 403)
+    assert fetch(get.replace("X-Amz-Expires=60", "X-Amz-Expires=604801"))[0] in (400, 403)
