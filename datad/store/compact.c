@@ -123,14 +123,17 @@ static void scan_take_item(struct compact *compact, const struct scan *scan)
     compact->item_count += 1;
 }
 
-static enum rc scan_row(struct compact *compact, const struct scan *scan, bool *live)
+/* Is the record that the scan is at what the index names? `unsuspected`: only if nothing is known
+ * against it. */
+static enum rc scan_row(struct compact *compact, const struct scan *scan, bool unsuspected,
+                        bool *live)
 {
     struct shard_id id = scan_shard_id(scan);
     struct index_row row;
     enum rc rc = index_get(&compact->store->index, &id, KV_ANY, &row, NULL);
 
     *live = rc == RC_OK && row.kind == INDEX_LIVE && row.segment == compact->generation &&
-            row.at == scan->at;
+            row.at == scan->at && !(unsuspected && row.suspect);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
@@ -140,7 +143,7 @@ static bool scan_take(struct compact *compact, const struct scan *scan)
     bool live = false;
 
     if (scan->kind == SCAN_SHARD) {
-        compact->rc = scan_row(compact, scan, &live);
+        compact->rc = scan_row(compact, scan, false, &live);
         if (compact->rc != RC_OK || (live && compact->item_count == ITEMS_MAX)) {
             return false;
         }
@@ -304,6 +307,7 @@ static void verify_run(struct env_work *work)
     bool live = false;
     int file;
 
+    /* With more than fit, the next round finds the rest: those told are suspect by then. */
     compact->bad_count = 0;
     segment_path(store->table, compact->generation, path);
     compact->rc =
@@ -321,7 +325,7 @@ static void verify_run(struct env_work *work)
         if (scan.kind != SCAN_SHARD) {
             continue;
         }
-        compact->rc = scan_row(compact, &scan, &live);
+        compact->rc = scan_row(compact, &scan, true, &live);
         if (compact->rc == RC_OK && live && scan_verify(&scan) != RC_OK) {
             compact->bad[compact->bad_count] =
                 (struct compact_bad){.shard = scan_shard_id(&scan), .at = scan.at};
@@ -437,6 +441,10 @@ static void step_verified(struct compact *compact)
 {
     if (compact->rc == RC_OK && compact->bad_at < compact->bad_count) {
         compact_next(compact, COMPACT_SUSPECT);
+        return;
+    }
+    if (compact->rc == RC_OK && compact->bad_count == BAD_MAX) {
+        compact_next(compact, COMPACT_VERIFY);
         return;
     }
     LOG_INFO("segment_verified", "disk=%llu segment=%016llx bad=%u",
@@ -702,6 +710,9 @@ void compact_tick(struct compact *compact)
 void compact_stop(struct compact *compact)
 {
     compact->stopping = true;
+    if (compact->step == COMPACT_PAUSE) {
+        compact->env->clock->timer_start(compact->env, &compact->timer, 0);
+    }
 }
 
 bool compact_idle(const struct compact *compact)

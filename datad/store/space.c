@@ -6,7 +6,12 @@
 #include "common/log/log.h"
 #include "datad/store/commit.h"
 
-enum { RESERVE_SEGMENT_BYTES = 1024 * 1024 };
+enum {
+    RESERVE_SEGMENT_BYTES = 1024 * 1024,
+    SMALL_SHARE = 16, /* a sealed segment of less than a 16th of a whole one is small */
+    SMALL_SEGMENTS_MAX =
+        8 /* more of them are put together: each crash leaves one, each holds a descriptor */
+};
 
 void space_update(struct store *store)
 {
@@ -223,31 +228,47 @@ static uint64_t segment_dead(const struct store *store, const struct segment *se
     return segment->tail - SEGMENT_ALIGN > live ? segment->tail - SEGMENT_ALIGN - live : 0;
 }
 
+static bool segment_may_move(const struct segment *segment)
+{
+    return segment->state == SEGMENT_SEALED && list_empty(&segment->writers) &&
+           !segment->replaying && !segment->stuck;
+}
+
 /* Half dead: a byte is copied for each that is given back, so writes at most double. A full disk
- * takes what it can get. The one with the greatest dead share first. */
+ * takes what it can get. The one with the greatest dead share first; without any, the smallest of
+ * many small ones. */
 enum rc space_choose(struct store *store, struct store_job *job)
 {
-    uint64_t dead_percent_min = store_state(store) == STORE_FULL ? 10 : 50;
-    uint64_t best = 0;
+    bool full = store_state(store) == STORE_FULL;
+    uint64_t best = full ? 9 : 49; /* percent */
+    const struct segment *smallest = NULL;
+    uint32_t small_count = 0;
 
     job->generation = 0;
     job->verify = false;
     for (struct list *at = store->segments.next; at != &store->segments; at = at->next) {
         const struct segment *segment = CONTAINER_OF(at, struct segment, link);
         uint64_t size = segment->tail - SEGMENT_ALIGN;
-        uint64_t dead = segment_dead(store, segment);
-        uint64_t percent = size == 0 ? 100 : dead * 100 / size;
+        uint64_t percent = size == 0 ? 100 : segment_dead(store, segment) * 100 / size;
         if (segment->verify) {
             job->generation = segment->identity.generation;
             job->verify = true;
             return RC_OK;
         }
-        if (segment->state == SEGMENT_SEALED && list_empty(&segment->writers) &&
-            !segment->replaying && !segment->stuck && percent >= dead_percent_min &&
-            percent > best) {
+        if (!segment_may_move(segment)) {
+            continue;
+        }
+        if (percent > best) {
             best = percent;
             job->generation = segment->identity.generation;
         }
+        if (size < store->options.segment_bytes / SMALL_SHARE) {
+            small_count += 1;
+            smallest = smallest == NULL || segment->tail < smallest->tail ? segment : smallest;
+        }
+    }
+    if (job->generation == 0 && small_count > SMALL_SEGMENTS_MAX && !full) {
+        job->generation = smallest->identity.generation;
     }
     return job->generation != 0 ? RC_OK : RC_NOT_FOUND;
 }

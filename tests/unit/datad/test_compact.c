@@ -122,6 +122,26 @@ static void reads_and_removes_go_on_meanwhile(void **state)
     }
 }
 
+/* Every crash leaves a short segment behind: they must not pile up, each holds a file open. */
+static void crashes_leave_no_pile_of_segments(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    fixture_init(&f, 3, 1);
+    for (uint32_t i = 0; i < 40; i++) {
+        assert_int_equal(fixture_put(&f, 1, fixture_id(&f, i, 0), 20000), RC_OK);
+        fixture_crash(&f, SIM_KILL);
+    }
+    assert_in_range(sim_file_count(f.node, "/d0/data/segments"), 40, 41);
+    sim_run_for(f.sim, 60 * SIM_S);
+    assert_in_range(sim_file_count(f.node, "/d0/data/segments"), 1, 10);
+    for (uint32_t i = 0; i < 40; i++) {
+        assert_int_equal(fixture_read(&f, 1, fixture_id(&f, i, 0), 20000), RC_OK);
+    }
+    fixture_deinit(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +149,7 @@ int main(void)
         cmocka_unit_test(power_cut_at_every_step_is_safe),
         cmocka_unit_test(rot_is_not_laundered),
         cmocka_unit_test(reads_and_removes_go_on_meanwhile),
+        cmocka_unit_test(crashes_leave_no_pile_of_segments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

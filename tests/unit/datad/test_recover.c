@@ -295,6 +295,37 @@ static void foreign_segment_never_passes(void **state)
     mem_free(block);
 }
 
+/* Any number of flipped bits anywhere, and no index: shards are whole, or absent, or said to be
+ * corrupt. */
+static void random_damage_gives_no_wrong_bytes(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 15; seed++) {
+        struct fixture f;
+        uint32_t whole = 0;
+        char path[128];
+        fixture_init(&f, 300 + seed, 1);
+        for (uint32_t i = 0; i < 40; i++) {
+            assert_int_equal(fixture_put(&f, 1, fixture_id(&f, i, i % 3), i * 3331), RC_OK);
+        }
+        fixture_stop(&f);
+        (void)snprintf(path, sizeof(path), "%s", first_segment(&f));
+        for (uint32_t i = 0; i < seed * 2; i++) {
+            uint64_t at = 4096 + sim_below(f.sim, 3 * MIB);
+            (void)sim_file_flip(f.node, path, at, (unsigned)sim_below(f.sim, 8));
+        }
+        sim_kv_paths_wipe("/d0");
+        fixture_start(&f);
+        for (uint32_t i = 0; i < 40; i++) {
+            enum rc rc = fixture_read(&f, 1, fixture_id(&f, i, i % 3), i * 3331);
+            assert_true(rc == RC_OK || rc == RC_NOT_FOUND || rc == RC_CORRUPT);
+            whole += rc == RC_OK ? 1 : 0;
+        }
+        assert_true(whole + seed * 2 >= 40); /* a bit costs one shard at most */
+        fixture_deinit(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +336,7 @@ int main(void)
         cmocka_unit_test(damage_hides_no_neighbour),
         cmocka_unit_test(rotten_block_is_found_and_told),
         cmocka_unit_test(foreign_segment_never_passes),
+        cmocka_unit_test(random_damage_gives_no_wrong_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
