@@ -8,16 +8,16 @@
 #include "gateway/object/write_path.h"
 #include "tests/unit/gateway/object_world.h"
 
-/* What a crashed program held is not freed. */
-/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
+/* What a crashed program held is not freed.
+ * NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
  */
 int __lsan_is_turned_off(void);
-/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
- */
 int __lsan_is_turned_off(void)
 {
     return 1;
 }
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
+ */
 
 struct stand {
     struct fixture datads;
