@@ -455,28 +455,29 @@ static void take_abort(struct commit *commit, struct store_job *job)
     job->rc = RC_OK;
 }
 
+static void take_write(struct commit *commit, struct store_job *job)
+{
+    if (job->kind == JOB_BEGIN) {
+        job->rc = write_begin(commit, job);
+    } else if (job->kind == JOB_PUT) {
+        job->rc = write_put(commit, job);
+    } else {
+        job->rc = write_seal(commit, job);
+    }
+    if (job->rc == RC_OK) {
+        commit_wait(commit, job, job->writer->segment);
+    }
+}
+
 static void commit_take(struct commit *commit, struct store_job *job)
 {
     struct store *store = commit->store;
 
     switch (job->kind) {
     case JOB_BEGIN:
-        job->rc = write_begin(commit, job);
-        if (job->rc == RC_OK) {
-            commit_wait(commit, job, job->writer->segment);
-        }
-        break;
     case JOB_PUT:
-        job->rc = write_put(commit, job);
-        if (job->rc == RC_OK) {
-            commit_wait(commit, job, job->writer->segment);
-        }
-        break;
     case JOB_SEAL:
-        job->rc = write_seal(commit, job);
-        if (job->rc == RC_OK) {
-            commit_wait(commit, job, job->writer->segment);
-        }
+        take_write(commit, job);
         break;
     case JOB_ABORT:
         take_abort(commit, job);
