@@ -258,7 +258,7 @@ static bool settle_role(struct replica *r)
     r->term = term;
     r->leader = leader;
     r->changed = true;
-    if (role == CONSENSUS_LEADER) {
+    if (role == CONSENSUS_LEADER && r->lease.term != term) {
         lease_begin(&r->lease, term);
     }
     return true;

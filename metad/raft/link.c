@@ -104,8 +104,11 @@ static void frame_leave(struct replica *r, uint64_t peer)
 /* The round that goes with a message: a leader's own, or the newest that was accepted. */
 static uint64_t round_of(struct replica *r, const struct consensus_message *message)
 {
-    if (message->kind == MESSAGE_APPEND && r->role == CONSENSUS_LEADER &&
-        message->term == r->lease.term) {
+    if (message->kind == MESSAGE_APPEND && consensus_role(r->core) == CONSENSUS_LEADER &&
+        message->term == consensus_term(r->core)) {
+        if (r->lease.term != message->term) {
+            lease_begin(&r->lease, message->term); /* the first of its term */
+        }
         return lease_round(&r->lease, replica_now_ns(r), false);
     }
     if (message->kind == MESSAGE_APPEND_RESULT && message->term == r->heard_term) {

@@ -59,13 +59,37 @@ static struct entry_block *adopt(struct log_entry *entries, uint32_t count)
     return block;
 }
 
+/*
+ * How many of the entries lie before the log's beginning: a repeat that came late, or a leader that
+ * begins from the first entry again. They were committed, so they are the leader's as well; but the
+ * core has forgotten their terms and would take them for new, and with them all that follow.
+ */
+static uint32_t append_trimmed(const struct replica *r, const struct consensus_message *message)
+{
+    const uint64_t begin = r->entries.first_index - 1;
+    const uint64_t prev = message->append.prev_index;
+
+    if (prev >= begin) {
+        return 0;
+    }
+    return begin - prev < message->append.count ? (uint32_t)(begin - prev) : message->append.count;
+}
+
 static void append_entries(struct replica *r, struct consensus_message *message,
                            struct log_entry *entries)
 {
     const uint32_t count = message->append.count;
     struct entry_block *block = adopt(entries, count);
-    uint32_t from = 0;
+    uint32_t from = append_covered(r, message);
 
+    if (from == count) { /* nothing is new: what we have from there on is answered */
+        struct consensus_message part = *message;
+
+        part.append.prev_index = r->entries.snapshot.index;
+        part.append.prev_term = r->entries.snapshot.term;
+        part.append.count = 0;
+        core_receive(r, &part, NULL);
+    }
     while (from < count && !r->stopped) {
         const uint32_t n = consensus_fragment(entries, count, from);
         struct consensus_message part = *message;

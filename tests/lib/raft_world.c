@@ -139,6 +139,23 @@ static void durable_vote(struct raft_world_node *node, uint64_t *term, uint64_t 
     *vote = numbers[1];
 }
 
+static uint64_t durable_start(struct raft_world_node *node)
+{
+    struct error error;
+    char key[LOG_GROUP_KEY_BYTES];
+    struct log_snapshot snapshot = {.index = 0};
+    struct kv_pin pin;
+
+    log_group_key(key, RAFT_WORLD_GROUP, LOG_ROW_SNAPSHOT);
+    if (kv_get(node->kv, LOG_FAMILY_GROUPS, slice_of(key, sizeof(key)), KV_ANY, &pin, &error) ==
+        RC_OK) {
+        ASSERT(log_snapshot_decode(slice_of(key, sizeof(key)), pin.value, &snapshot, &error) ==
+               RC_OK);
+        kv_release(node->kv, &pin);
+    }
+    return snapshot.index;
+}
+
 /* No message may say more than the disk would say after a power cut now. */
 static void frame_check(struct raft_world_node *node, struct slice bytes)
 {
@@ -162,7 +179,7 @@ static void frame_check(struct raft_world_node *node, struct slice bytes)
         ASSERT(vote == node->id);
     }
     if (frame.header.kind == FRAME_VOTE_RESULT && message->vote_result.granted) {
-        ASSERT(frame.header.term == term && vote == frame.header.to);
+        ASSERT(frame.header.term < term || vote == frame.header.to);
     }
     if (frame.header.kind == FRAME_APPEND_RESULT && message->append_result.rejected == 0 &&
         message->append_result.last_index > node->replica->entries.snapshot.index) {
@@ -464,6 +481,7 @@ enum rc raft_world_try_start(struct raft_world *world, uint32_t at, uint32_t vot
     options.bootstrap = voters > 0 ? peers : NULL;
     options.bootstrap_count = voters;
     options.log_bytes_max = world->log_bytes_max;
+    options.heartbeat_ms = world->heartbeat_ms;
     rc = replica_open(&node->replica, &options, error);
     if (rc != RC_OK) {
         node->replica = NULL;
@@ -555,8 +573,9 @@ uint32_t raft_world_leases(struct raft_world *world)
     uint32_t leases = 0;
 
     for (uint32_t i = 0; i < RAFT_WORLD_NODES; i++) {
-        const struct raft_world_node *node = &world->nodes[i];
+        struct raft_world_node *node = &world->nodes[i];
 
+        ASSERT(!node->up || node->replica == NULL || durable_start(node) <= node->flushed.index);
         if (node->up && node->replica != NULL &&
             replica_lease(node->replica, sim_now(world->sim))) {
             leases++;

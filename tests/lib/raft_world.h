@@ -58,6 +58,7 @@ struct raft_world {
     uint64_t write_max_ns; /* how long a synced write, an apply or a flush may take */
     uint64_t arrives_ns[RAFT_WORLD_NODES][RAFT_WORLD_NODES];
     uint64_t log_bytes_max;
+    uint64_t heartbeat_ms; /* 0: as is */
     uint32_t export_chunks;
     /* History: what was applied at each index, by whichever came first. */
     struct raft_world_entry {
