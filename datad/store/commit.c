@@ -256,7 +256,7 @@ static void commit_index(struct commit *commit)
         }
     }
     commit_rows(commit);
-    if (kv_batch_count(store->batch) > 0) {
+    if (kv_batch_count(store->batch) > 0 && store->index.kv != NULL) {
         rc = kv_write(store->index.kv, store->batch, KV_UNLOGGED, &error);
         atomic_fetch_add(&store->unflushed, 1);
     }

@@ -113,6 +113,13 @@ static enum rc index_clear(struct store *store, struct error *error)
     return RC_OK;
 }
 
+/* Is the index itself at fault (and not the disk, or another process)? */
+static bool index_is_damaged(enum rc rc, const struct error *error)
+{
+    return rc == RC_CORRUPT || rc == RC_NOT_FOUND || rc == RC_UNSUPPORTED || rc == RC_INVALID ||
+           (rc == RC_IO && strstr(error->text, "No such file") != NULL);
+}
+
 enum rc recover_index(struct store *store, struct error *error)
 {
     struct index_options options = {.path = store->index_directory,
@@ -128,7 +135,7 @@ enum rc recover_index(struct store *store, struct error *error)
     if (store->env->file->stat(store->env, path, &stat) != RC_OK) {
         rc = index_open(&store->index, &options, &fresh, error);
     }
-    if (rc == RC_OK || rc == RC_FULL || rc == RC_LOCKED || rc == RC_DENIED) {
+    if (rc == RC_OK || !index_is_damaged(rc, error)) {
         return rc;
     }
     LOG_WARN("index_made_again", "disk=%llu why=\"%s\"", (unsigned long long)store->options.id,

@@ -4,6 +4,7 @@
  */
 #include "tests/unit/datad/fixture.h"
 
+#include "datad/store/inspect.h"
 #include "datad/store/segment_format.h"
 
 enum { MODEL_SHARDS = 400, MODEL_PARALLEL = 6 };
@@ -272,6 +273,31 @@ static void rotten_block_is_found_and_told(void **state)
     fixture_deinit(&f);
 }
 
+/* What `kist admin segment verify` says of a directory: nothing wrong, or how much. */
+static void inspector_counts_what_is_bad(void **state)
+{
+    struct fixture f;
+    struct inspect inspect;
+    struct inspect again;
+
+    (void)state;
+    fixture_init(&f, 31, 1);
+    for (uint32_t i = 0; i < 30; i++) {
+        assert_int_equal(fixture_put(&f, 1, fixture_id(&f, i, 0), 250 * KIB), RC_OK);
+    }
+    assert_int_equal(fixture_remove(&f, 1, fixture_id(&f, 3, 0)), RC_OK);
+    inspect = (struct inspect){.env = f.env, .verify = true};
+    again = inspect;
+    assert_int_equal(inspect_directory(&inspect, "/d0", NULL), RC_OK);
+    assert_int_equal(inspect.result.segments, 2);
+    assert_int_equal(inspect.result.shards, 30);
+    assert_int_equal(inspect.result.deletes, 1);
+    assert_true(sim_file_flip(f.node, first_segment(&f), 8192 + 100, 0));
+    assert_int_equal(inspect_directory(&again, "/d0/data/segments", NULL), RC_CORRUPT);
+    assert_int_equal(again.result.bad_shards, 1);
+    fixture_deinit(&f);
+}
+
 /* A segment that starts with a header from another life of the disk has none of our shards. */
 static void foreign_segment_never_passes(void **state)
 {
@@ -335,6 +361,7 @@ int main(void)
         cmocka_unit_test(corrupt_index_is_made_again),
         cmocka_unit_test(damage_hides_no_neighbour),
         cmocka_unit_test(rotten_block_is_found_and_told),
+        cmocka_unit_test(inspector_counts_what_is_bad),
         cmocka_unit_test(foreign_segment_never_passes),
         cmocka_unit_test(random_damage_gives_no_wrong_bytes),
     };
