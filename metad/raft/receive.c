@@ -60,13 +60,14 @@ static struct entry_block *adopt(struct log_entry *entries, uint32_t count)
 }
 
 /*
- * How many of the entries lie before the log's beginning: a repeat that came late, or a leader that
- * begins from the first entry again. They were committed, so they are the leader's as well; but the
- * core has forgotten their terms and would take them for new, and with them all that follow.
+ * How many of the entries the snapshot covers: a repeat that came late, or a leader that begins
+ * from the first entry again. They are committed, so they are the leader's as well; but the core
+ * has forgotten the terms of what was trimmed and would take it for new, and with it all that
+ * follows.
  */
-static uint32_t append_trimmed(const struct replica *r, const struct consensus_message *message)
+static uint32_t append_covered(const struct replica *r, const struct consensus_message *message)
 {
-    const uint64_t begin = r->entries.first_index - 1;
+    const uint64_t begin = r->entries.snapshot.index;
     const uint64_t prev = message->append.prev_index;
 
     if (prev >= begin) {
