@@ -21,7 +21,8 @@ struct sim_kv_disk;
 /* `sim` (may be NULL: no randomness) decides what a crash loses, and when KV_CACHED_ONLY misses. */
 struct sim_kv_disk *sim_kv_disk_new(struct sim *sim);
 void sim_kv_disk_free(struct sim_kv_disk *disk); /* after the store is closed or crashed */
-/* The machine it lies in: when that was stopped (sim_stop_after), every call fails without effect. */
+/* The machine it lies in: when that was stopped (sim_stop_after), every call fails without effect.
+ */
 void sim_kv_set_node(struct sim_kv_disk *disk, const struct sim_node *node);
 /* Options as for kv_rocksdb_open(); path and cache may be NULL. RC_NOT_FOUND: must_exist, and it
  * was never opened. RC_LOCKED: open already. */

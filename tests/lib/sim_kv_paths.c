@@ -90,8 +90,7 @@ struct sim_kv_disk *sim_kv_paths_at(const char *path)
     return NULL;
 }
 
-enum rc sim_kv_paths_kv_open(struct kv **out, const struct kv_options *options,
-                             struct error *error)
+enum rc sim_kv_paths_kv_open(struct kv **out, const struct kv_options *options, struct error *error)
 {
     struct sim_kv_disk *disk = sim_kv_paths_at(options->path);
 

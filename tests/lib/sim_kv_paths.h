@@ -1,10 +1,11 @@
 /*
- * In-memory kv stores by path, for code that takes a `kv_open` function. One set a process at a time:
+ * In-memory kv stores by path, for code that takes a `kv_open` function. One set a process at a
+ * time:
  *
  *     sim_kv_paths_open(sim); ... options.kv_open = sim_kv_paths_kv_open; ... sim_kv_paths_close();
  *
- * Paths of different nodes must differ. A crash of a node is sim_crash() and sim_kv_paths_crash() of its
- * directory. Stores are not files of the simulated file system: renames do not move them.
+ * Paths of different nodes must differ. A crash of a node is sim_crash() and sim_kv_paths_crash()
+ * of its directory. Stores are not files of the simulated file system: renames do not move them.
  */
 #ifndef TESTS_LIB_SIM_KV_PATHS_H
 #define TESTS_LIB_SIM_KV_PATHS_H

@@ -70,8 +70,7 @@ static void writer_go(struct datad_writer *writer)
     struct data_client *data = &writer->world->local->base;
     struct datad_shard *shard = writer->shard;
 
-    if (writer->failure != RC_OK ||
-        (writer->written > 0 && sim_chance(writer->world->sim, 30))) {
+    if (writer->failure != RC_OK || (writer->written > 0 && sim_chance(writer->world->sim, 30))) {
         writer->step = WRITER_ABORT;
         data->abort(data, &writer->call);
         return;
@@ -114,8 +113,8 @@ static void writer_done(struct shard_writer *call)
     switch (writer->step) {
     case WRITER_BEGIN:
         if (call->rc != RC_OK) {
-            CHECK(call->rc == RC_IO || call->rc == RC_FULL || call->rc == RC_NOT_FOUND,
-                  "begin: %s", rc_name(call->rc));
+            CHECK(call->rc == RC_IO || call->rc == RC_FULL || call->rc == RC_NOT_FOUND, "begin: %s",
+                  rc_name(call->rc));
             writer_finish(writer);
             return;
         }
@@ -235,7 +234,8 @@ static void client_read(struct datad_world *world)
     reader = mem_alloc(sizeof(*reader));
     reader->world = world;
     reader->shard = shard;
-    reader->hidden = !shard->busy && !shard->unsure && (shard->fate == SHARD_NEVER || shard->fate == SHARD_DELETED);
+    reader->hidden = !shard->busy && !shard->unsure &&
+                     (shard->fate == SHARD_NEVER || shard->fate == SHARD_DELETED);
     reader->settled = !shard->busy && shard->fate == SHARD_SEALED;
     reader->call.disk = world->disks[shard->disk].id;
     reader->call.shard = shard->id;
@@ -253,8 +253,8 @@ static void deleter_done(struct shard_delete *call)
 {
     struct datad_deleter *deleter = CONTAINER_OF(call, struct datad_deleter, call);
 
-    world_trace(deleter->world->sim, "shard %td: delete %s", deleter->shard - deleter->world->shards,
-                rc_name(call->rc));
+    world_trace(deleter->world->sim, "shard %td: delete %s",
+                deleter->shard - deleter->world->shards, rc_name(call->rc));
 
     deleter->shard->busy = false;
     if (call->rc == RC_OK) {

@@ -117,10 +117,12 @@ static bool verify_is_done(void *arg)
 
 static enum rc shard_read_whole(struct datad_world *world, const struct datad_shard *shard)
 {
-    struct verify_read read = {.call = {.disk = world->disks[shard->disk].id,
-                                        .shard = shard->id,
-                                        .len = (size_t)shard->size,
-                                        .done = verify_done}};
+    struct verify_read read = {
+        .call = {.disk = world->disks[shard->disk].id,
+                 .shard = shard->id,
+                 .len = (size_t)shard->size,
+                 .done = verify_done}
+    };
     char *bytes = mem_alloc((size_t)shard->size + 1);
     char *want = mem_alloc((size_t)shard->size + 1);
     struct data_client *data = &world->local->base;
@@ -147,7 +149,8 @@ static void shard_verify(struct datad_world *world, struct datad_shard *shard, u
         CHECK(rc != RC_OK, "shard %u was never sealed, but is there", number);
         return;
     case SHARD_DELETED:
-        /* With a damaged delete record it may be back: ids are never used again, so that harms nobody. */
+        /* With a damaged delete record it may be back: ids are never used again, so that harms
+         * nobody. */
         CHECK(rc != RC_OK || disk->flips > 0, "shard %u was deleted, but is there", number);
         return;
     case SHARD_MAYBE:
@@ -161,7 +164,7 @@ static void shard_verify(struct datad_world *world, struct datad_shard *shard, u
         if (disk->lies || shard->unsure) {
             return; /* never answered, and not settled before the page cache is gone */
         }
-        shard->fate = rc == RC_OK ? SHARD_SEALED
+        shard->fate = rc == RC_OK                  ? SHARD_SEALED
                       : shard->fate == SHARD_MAYBE ? SHARD_NEVER
                                                    : SHARD_DELETED;
         return;
@@ -171,7 +174,8 @@ static void shard_verify(struct datad_world *world, struct datad_shard *shard, u
             shard->damaged = true;
         }
         CHECK(rc == RC_OK || (shard->damaged && disk->damaged <= disk->flips),
-              "shard %u was sealed (%llu bytes, disk %u), but a read says %s (%llu bits were flipped)",
+              "shard %u was sealed (%llu bytes, disk %u), but a read says %s (%llu bits were "
+              "flipped)",
               number, (unsigned long long)shard->size, shard->disk, rc_name(rc),
               (unsigned long long)disk->flips);
         return;
@@ -219,8 +223,7 @@ static struct index_dump *dump_disk(struct datad_disk *disk)
     struct index_dump *dump = mem_alloc(sizeof(*dump));
     struct error error = {.rc = RC_OK};
 
-    CHECK(index_each_shard(&disk->store->index, dump_row, dump, &error) == RC_OK, "%s",
-          error.text);
+    CHECK(index_each_shard(&disk->store->index, dump_row, dump, &error) == RC_OK, "%s", error.text);
     return dump;
 }
 
@@ -234,7 +237,8 @@ static bool dump_has(const struct index_dump *dump, const struct index_dump *oth
     return false;
 }
 
-/* Rows of shards whose seal was never answered may come and go: a failed write leaves what it leaves. */
+/* Rows of shards whose seal was never answered may come and go: a failed write leaves what it
+ * leaves. */
 static bool row_counts(const struct datad_world *world, const struct shard_id *id)
 {
     for (unsigned i = 0; i < world->shard_count; i++) {

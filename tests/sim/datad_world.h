@@ -1,7 +1,7 @@
 /*
- * The datad world: real disks' stores (datad/store, datad/service) on simulated files. datad_client.c writes, reads
- * and deletes shards and knows what it was told; datad_disk.c opens, crashes and checks the disks;
- * world_datad.c runs it.
+ * The datad world: real disks' stores (datad/store, datad/service) on simulated files.
+ * datad_client.c writes, reads and deletes shards and knows what it was told; datad_disk.c opens,
+ * crashes and checks the disks; world_datad.c runs it.
  */
 #ifndef TESTS_SIM_DATAD_WORLD_H
 #define TESTS_SIM_DATAD_WORLD_H
@@ -15,11 +15,11 @@ enum { DATAD_DISKS = 2, DATAD_SHARDS_MAX = 4000, DATAD_SHARD_BYTES_MAX = 400 * 1
 
 /* What is known of a shard. */
 enum datad_fate {
-    SHARD_NEVER,     /* must not be seen: begun, not sealed; or refused */
-    SHARD_MAYBE,     /* a seal was under way or failed: whole, or not there */
-    SHARD_SEALED,    /* was answered: must be there, whole */
-    SHARD_DELETING,  /* a delete was under way or failed: whole, or not there */
-    SHARD_DELETED    /* must not be there */
+    SHARD_NEVER,    /* must not be seen: begun, not sealed; or refused */
+    SHARD_MAYBE,    /* a seal was under way or failed: whole, or not there */
+    SHARD_SEALED,   /* was answered: must be there, whole */
+    SHARD_DELETING, /* a delete was under way or failed: whole, or not there */
+    SHARD_DELETED   /* must not be there */
 };
 
 struct datad_shard {
@@ -39,7 +39,7 @@ struct datad_disk {
     struct store *store;
     uint64_t flips;   /* bits flipped in its files */
     uint64_t damaged; /* shards that fail for it */
-    bool lies;        /* syncs failed since the last power cut: the cache shows what the platter lacks */
+    bool lies; /* syncs failed since the last power cut: the cache shows what the platter lacks */
 };
 
 struct datad_world {
@@ -71,7 +71,8 @@ void disks_crash(struct datad_world *world, enum sim_crash how);
 void disks_close(struct datad_world *world); /* orderly, waits */
 /* Reads every shard that may be there and settles what was uncertain. */
 void disks_verify(struct datad_world *world);
-/* The index as it is, and as made again from the segments alone, are the same. Down before and after. */
+/* The index as it is, and as made again from the segments alone, are the same. Down before and
+ * after. */
 void disks_check_rebuild(struct datad_world *world);
 
 #endif

@@ -244,8 +244,7 @@ struct reclaim_find {
 static void reclaim_mark(void *arg, struct slice key, struct slice value)
 {
     struct reclaim_find *find = arg;
-    const Kist__Reclaim *reclaim =
-        message_unpack(&find->arena, &kist__reclaim__descriptor, value);
+    const Kist__Reclaim *reclaim = message_unpack(&find->arena, &kist__reclaim__descriptor, value);
 
     (void)key;
     CHECK(reclaim != NULL, "a reclaim row does not decode");

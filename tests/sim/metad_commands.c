@@ -1,6 +1,6 @@
 /*
- * Random commands, and what the model makes of them. Every function fills `out` with a message and with the
- * outcome that metad must answer, and changes the model if that is OUTCOME_OK.
+ * Random commands, and what the model makes of them. Every function fills `out` with a message and
+ * with the outcome that metad must answer, and changes the model if that is OUTCOME_OK.
  */
 #include <stdio.h>
 
@@ -275,8 +275,8 @@ static void command_delete(struct model *model, struct arena *arena, struct mode
         item->key = message_field(model_keys[key]);
         item->conditions = conditions_random(model, arena, object, &conditions);
         call->items[i] = item;
-        if (out->expected == KIST__OUTCOME__OUTCOME_OK &&
-            conditions == KIST__OUTCOME__OUTCOME_OK && object->exists) {
+        if (out->expected == KIST__OUTCOME__OUTCOME_OK && conditions == KIST__OUTCOME__OUTCOME_OK &&
+            object->exists) {
             model_object_drop(object);
         }
     }
@@ -671,8 +671,8 @@ void command_condemn(struct model *model, struct arena *arena, struct model_layo
     out->message = &call->base;
     out->repeats = false;
     out->any_outcome = layout->state == LAYOUT_GONE;
-    out->expected = layout->references > 0 ? KIST__OUTCOME__STILL_REFERENCED
-                                           : KIST__OUTCOME__OUTCOME_OK;
+    out->expected =
+        layout->references > 0 ? KIST__OUTCOME__STILL_REFERENCED : KIST__OUTCOME__OUTCOME_OK;
     if (layout->state == LAYOUT_DEAD) {
         layout->state = LAYOUT_CONDEMNED;
         for (size_t i = 0; i < layout->piece_count; i++) {
@@ -680,8 +680,8 @@ void command_condemn(struct model *model, struct arena *arena, struct model_layo
             bool first = piece->owner != NULL;
 
             for (size_t before = 0; before < i; before++) {
-                first = first && memcmp(layout->pieces[before].reference, piece->reference,
-                                        ID_BYTES) != 0;
+                first = first &&
+                        memcmp(layout->pieces[before].reference, piece->reference, ID_BYTES) != 0;
             }
             if (first) {
                 model_layout_unref(piece->owner);

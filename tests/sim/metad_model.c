@@ -6,13 +6,20 @@
 
 /* Prefixes of one another, separators, zero bytes, high bytes: where key encodings go wrong. */
 const struct slice model_keys[MODEL_KEYS] = {
-    {.data = "a", .len = 1},           {.data = "a\0", .len = 2},
-    {.data = "a\0\xff", .len = 3},     {.data = "a\0\x01", .len = 3},
-    {.data = "a/", .len = 2},          {.data = "a/b", .len = 3},
-    {.data = "a//", .len = 3},         {.data = "\xff\xff", .len = 2},
-    {.data = "\xf0\x9f\x98\x80", .len = 4}, {.data = "\0", .len = 1},
-    {.data = "dir/x", .len = 5},       {.data = "dir/y", .len = 5},
-    {.data = "dir/y/z", .len = 7},     {.data = "zz", .len = 2},
+    {.data = "a",                .len = 1},
+    {.data = "a\0",              .len = 2},
+    {.data = "a\0\xff",          .len = 3},
+    {.data = "a\0\x01",          .len = 3},
+    {.data = "a/",               .len = 2},
+    {.data = "a/b",              .len = 3},
+    {.data = "a//",              .len = 3},
+    {.data = "\xff\xff",         .len = 2},
+    {.data = "\xf0\x9f\x98\x80", .len = 4},
+    {.data = "\0",               .len = 1},
+    {.data = "dir/x",            .len = 5},
+    {.data = "dir/y",            .len = 5},
+    {.data = "dir/y/z",          .len = 7},
+    {.data = "zz",               .len = 2},
 };
 
 static const uint64_t EPOCH_NS = 1767225600ULL * 1000000000ULL;
@@ -48,8 +55,8 @@ void model_tick(struct model *model, struct model_command *command)
     if (sim_chance(model->sim, 50)) {
         model->clock_ns -= sim_below(model->sim, 400 * SIM_MS); /* another leader, another clock */
     } else {
-        model->clock_ns += sim_below(model->sim, sim_chance(model->sim, 20) ? 3600 * SIM_S
-                                                                            : 100 * SIM_MS);
+        model->clock_ns +=
+            sim_below(model->sim, sim_chance(model->sim, 20) ? 3600 * SIM_S : 100 * SIM_MS);
     }
     command->proposed_ns = model->clock_ns;
     command->stamp =

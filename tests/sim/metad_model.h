@@ -1,7 +1,7 @@
 /*
- * What metad should do, in the simplest form: buckets, objects, uploads and layouts as plain structs. The
- * model decides the outcome of a command and changes itself, in the order of the log; the world proposes the
- * same command to real replicas and compares.
+ * What metad should do, in the simplest form: buckets, objects, uploads and layouts as plain
+ * structs. The model decides the outcome of a command and changes itself, in the order of the log;
+ * the world proposes the same command to real replicas and compares.
  */
 #ifndef TESTS_SIM_METAD_MODEL_H
 #define TESTS_SIM_METAD_MODEL_H
@@ -123,7 +123,8 @@ void model_layout_unref(struct model_layout *layout);
 uint64_t model_layout_size(const struct model_layout *layout);
 void model_object_drop(struct model_object *object);
 
-/* ---- Commands: metad_commands.c. Each makes a message in the arena and applies it to the model. ---- */
+/* ---- Commands: metad_commands.c. Each makes a message in the arena and applies it to the model.
+ * ---- */
 
 void command_random(struct model *model, struct arena *arena, struct model_command *out);
 void command_first_user(struct model *model, struct arena *arena, struct model_command *out);

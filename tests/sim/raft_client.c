@@ -2,8 +2,10 @@
  * Clients of the raft world, and the checks of what they were told.
  *
  *   - an entry is the same at its index on every replica;
- *   - an operation is applied at one index at most; never when it was refused; always when it was answered;
- *   - a read sees every write that was answered, and everything another read had seen, before it began.
+ *   - an operation is applied at one index at most; never when it was refused; always when it was
+ * answered;
+ *   - a read sees every write that was answered, and everything another read had seen, before it
+ * began.
  */
 #include "common/base/assert.h"
 #include "common/base/bytes.h"
@@ -12,9 +14,9 @@
 
 enum { OP_HEADER = 20 };
 
-/* A read by lease: commit index, wait for apply, state, lease; with pauses between. The replica must have
- * been serving in the same term when the commit index was taken: a follower's is old, and it may be a leader
- * with a lease by the time the lease is looked at. */
+/* A read by lease: commit index, wait for apply, state, lease; with pauses between. The replica
+ * must have been serving in the same term when the commit index was taken: a follower's is old, and
+ * it may be a leader with a lease by the time the lease is looked at. */
 struct raft_read {
     struct sim_call call;
     struct replica_read index_read;
@@ -99,8 +101,7 @@ static void op_done(struct proposal *proposal)
     } else {
         op->fate = OP_REFUSED;
         CHECK(op->index == 0, "operation %llu: %s, but applied at %llu",
-              (unsigned long long)op->number, rc_name(proposal->rc),
-              (unsigned long long)op->index);
+              (unsigned long long)op->number, rc_name(proposal->rc), (unsigned long long)op->index);
         world_count_up("writes refused", 1);
     }
     mem_free(op->data);
@@ -140,8 +141,9 @@ static void read_judge(struct raft_read *read)
 {
     struct raft_world *world = read->world;
 
-    CHECK(read->seen >= read->floor, "a read of register %u saw index %llu, but %llu was known (%s)",
-          read->target, (unsigned long long)read->seen, (unsigned long long)read->floor,
+    CHECK(read->seen >= read->floor,
+          "a read of register %u saw index %llu, but %llu was known (%s)", read->target,
+          (unsigned long long)read->seen, (unsigned long long)read->floor,
           read->by_index ? "read index" : "lease");
     if (read->seen > world->floor[read->target]) {
         world->floor[read->target] = read->seen;
@@ -270,8 +272,7 @@ void client_check_end(struct raft_world *world)
                   "operation %llu was answered but is nowhere", (unsigned long long)i);
         }
         if (op->fate == OP_REFUSED) {
-            CHECK(op->index == 0, "operation %llu was refused but applied",
-                  (unsigned long long)i);
+            CHECK(op->index == 0, "operation %llu was refused but applied", (unsigned long long)i);
         }
     }
 }

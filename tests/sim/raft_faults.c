@@ -1,5 +1,5 @@
-/* What goes wrong in the raft world. Never more at a time than a group is to survive for ever; any number of
- * replicas may be down for a while, because their disks keep what was synced. */
+/* What goes wrong in the raft world. Never more at a time than a group is to survive for ever; any
+ * number of replicas may be down for a while, because their disks keep what was synced. */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
 #include "tests/sim/raft_world.h"

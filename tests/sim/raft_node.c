@@ -163,7 +163,8 @@ void node_start(struct raft_node *node)
     ASSERT(node->replica == NULL);
     node->starts += 1;
     node->closing = false;
-    sim_kv_fail_writes(node->disk, RC_OK, 0); /* a disk that failed was replaced by one that works */
+    sim_kv_fail_writes(node->disk, RC_OK,
+                       0); /* a disk that failed was replaced by one that works */
     node->env = sim_env_new(node->host);
     log_store_kv_options(&kv_options);
     rc = sim_kv_open(&node->kv, node->disk, &kv_options, &error);

@@ -1,7 +1,8 @@
 /*
- * The raft world: replicas (metad/raft/replica.h) on nodes of their own, with a toy state machine of a few
- * registers. raft_toy.c is the machine, raft_node.c starts, crashes and connects replicas, raft_client.c
- * proposes and reads and checks the history, raft_faults.c breaks things, world_raft.c runs it.
+ * The raft world: replicas (metad/raft/replica.h) on nodes of their own, with a toy state machine
+ * of a few registers. raft_toy.c is the machine, raft_node.c starts, crashes and connects replicas,
+ * raft_client.c proposes and reads and checks the history, raft_faults.c breaks things,
+ * world_raft.c runs it.
  */
 #ifndef TESTS_SIM_RAFT_WORLD_H
 #define TESTS_SIM_RAFT_WORLD_H
@@ -55,8 +56,8 @@ struct raft_node {
     struct replica *replica; /* NULL: down */
     struct raft_transport transport;
     struct toy toy;
-    uint64_t id;      /* replica id; a new one for each directory */
-    uint64_t starts;  /* messages to an earlier start are lost */
+    uint64_t id;       /* replica id; a new one for each directory */
+    uint64_t starts;   /* messages to an earlier start are lost */
     bool first_member; /* bootstraps the group */
     bool closing;
     bool joined; /* was a member of the group once */
@@ -74,7 +75,7 @@ struct raft_op {
     uint32_t target;
     uint64_t value;
     enum op_fate fate;
-    uint64_t index;   /* where it was seen applied; 0: nowhere */
+    uint64_t index; /* where it was seen applied; 0: nowhere */
     struct slice part;
     char *data;
 };
@@ -91,7 +92,8 @@ struct raft_world {
     uint32_t drop_per_mille;
     uint64_t latency_max_ns;
     /* History. */
-    uint64_t applied_hash[RAFT_INDEX_MAX]; /* of the entry at each index, 0: not applied anywhere yet */
+    uint64_t
+        applied_hash[RAFT_INDEX_MAX]; /* of the entry at each index, 0: not applied anywhere yet */
     uint64_t applied_max;
     uint64_t leader[RAFT_TERM_MAX]; /* replica id by term */
     struct raft_op **ops;

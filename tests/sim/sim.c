@@ -3,8 +3,8 @@
  *
  *     kist_sim [--seeds N] [--start S] [--world NAME] [--jobs N] [--verbose]
  *
- * A failure prints world, seed and commit; the same seed at the same commit fails again. The last line is
- * `N passed, N failed`; the exit status is 1 when any failed.
+ * A failure prints world, seed and commit; the same seed at the same commit fails again. The last
+ * line is `N passed, N failed`; the exit status is 1 when any failed.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -135,7 +135,8 @@ static void run_show(const struct sim_run *run)
         return;
     }
     size = lseek(run->output, 0, SEEK_END);
-    len = pread(run->output, tail, SIM_TAIL_BYTES, size > SIM_TAIL_BYTES ? size - SIM_TAIL_BYTES : 0);
+    len =
+        pread(run->output, tail, SIM_TAIL_BYTES, size > SIM_TAIL_BYTES ? size - SIM_TAIL_BYTES : 0);
     if (len > 0) {
         tail[len] = '\0';
         (void)fputs(tail, stderr);

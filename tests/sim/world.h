@@ -1,7 +1,7 @@
 /*
- * A world: one run of a simulated system under one seed, with faults and checkers. It returns when all is
- * well and calls world_fail() otherwise. Worlds run in a process of their own each, so they need not clean
- * up after crashes.
+ * A world: one run of a simulated system under one seed, with faults and checkers. It returns when
+ * all is well and calls world_fail() otherwise. Worlds run in a process of their own each, so they
+ * need not clean up after crashes.
  */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
@@ -14,7 +14,8 @@
 struct world {
     const char *name;
     void (*run)(uint64_t seed);
-    uint32_t seeds_per_100; /* of every hundred seeds asked for, how many this world gets; 0: one run */
+    uint32_t
+        seeds_per_100; /* of every hundred seeds asked for, how many this world gets; 0: one run */
 };
 
 extern const struct world worlds[];
@@ -28,7 +29,8 @@ _Noreturn void world_fail(const char *file, int line, const char *format, ...)
 /* With --verbose: one line a step, with virtual time. */
 extern bool world_verbose;
 void world_trace(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Counts what happened in a run; printed with --verbose, so that a world that does nothing shows. */
+/* Counts what happened in a run; printed with --verbose, so that a world that does nothing shows.
+ */
 void world_count_up(const char *what, uint64_t by);
 
 void world_raft(uint64_t seed);

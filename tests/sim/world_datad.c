@@ -1,12 +1,14 @@
 /*
  * World "datad": two disks under writers, readers and deleters.
  *
- *     work -> stop at some file change, or a crash, or an orderly close -> start -> verify all -> again
+ *     work -> stop at some file change, or a crash, or an orderly close -> start -> verify all ->
+ * again
  *
- * Checked after every start: what was answered sealed reads back whole; what was not sealed, was aborted or
- * deleted is not seen; no read ever gives wrong bytes; the index made again from segments is the same. Faults:
- * power cuts with torn writes at every boundary, kill -9, full disks, failing writes and syncs, bit rot
- * (each flipped bit may cost one shard, never more, never silently).
+ * Checked after every start: what was answered sealed reads back whole; what was not sealed, was
+ * aborted or deleted is not seen; no read ever gives wrong bytes; the index made again from
+ * segments is the same. Faults: power cuts with torn writes at every boundary, kill -9, full disks,
+ * failing writes and syncs, bit rot (each flipped bit may cost one shard, never more, never
+ * silently).
  */
 #include <stdio.h>
 
@@ -29,8 +31,8 @@ static void faults_choose(struct datad_world *world)
         *faults = (struct sim_disk_faults){.capacity_bytes = 1ULL << 40};
         switch (sim_below(world->sim, 8)) {
         case 0:
-            faults->capacity_bytes =
-                sim_disk_used(world->host, world->disks[i].path) + sim_below(world->sim, 8) * 1024 * 1024;
+            faults->capacity_bytes = sim_disk_used(world->host, world->disks[i].path) +
+                                     sim_below(world->sim, 8) * 1024 * 1024;
             break;
         case 1:
             faults->sync_error_ppm = 20000;
@@ -56,7 +58,8 @@ static void faults_none(struct datad_world *world)
     }
 }
 
-/* Past the first block: without a segment's header all of it is lost, which is the other disks' to mend. */
+/* Past the first block: without a segment's header all of it is lost, which is the other disks' to
+ * mend. */
 static void flip_bits(struct datad_world *world)
 {
     struct datad_disk *disk = &world->disks[sim_below(world->sim, DATAD_DISKS)];

@@ -1,13 +1,14 @@
 /*
- * World "metad": three replicas of the real state machine (metad/apply) over in-memory stores that lose what was
- * not flushed, fed with one log of random commands.
+ * World "metad": three replicas of the real state machine (metad/apply) over in-memory stores that
+ * lose what was not flushed, fed with one log of random commands.
  *
- *     model judges a command -> log -> every replica applies it, at its own pace, across crashes and refills
+ *     model judges a command -> log -> every replica applies it, at its own pace, across crashes
+ * and refills
  *
- * Checked: each outcome and stamp is the model's; replies are equal on all replicas, byte for byte; a repeat gets
- * the first answer; a restart goes on at or behind what was flushed; at the end (and now and then) every row
- * that clients see is the model's, references count right, nothing dead is forgotten, and the states of
- * all replicas are equal.
+ * Checked: each outcome and stamp is the model's; replies are equal on all replicas, byte for byte;
+ * a repeat gets the first answer; a restart goes on at or behind what was flushed; at the end (and
+ * now and then) every row that clients see is the model's, references count right, nothing dead is
+ * forgotten, and the states of all replicas are equal.
  */
 #include <stdio.h>
 
@@ -37,6 +38,7 @@ struct metad_entry {
 struct metad_replica {
     struct sim_node *host;
     struct env *env;
+    char mount[32];
     char path[32];
     struct machine *machine;
     uint64_t flushed;
@@ -112,7 +114,8 @@ static void log_repeat(struct metad_world *world)
     it->data = mem_copy(first->data, first->len);
     it->reply = NULL;
     it->repeat_of = world->log_count - back + 1;
-    /* Its bytes, the proposed time included, are the same: only the range's last stamp has moved on. */
+    /* Its bytes, the proposed time included, are the same: only the range's last stamp has moved
+     * on. */
     it->stamp = world->model.last_stamp + 1;
     world->model.last_stamp = it->stamp;
     if (it->stamp > first->deadline_ns + 60 * SIM_S) {
@@ -138,6 +141,8 @@ static void replica_start(struct metad_replica *replica)
     rc = machine_open(&replica->machine, &options, &error);
     CHECK(rc == RC_OK, "open the state: %s", error.text);
     state = machine_state(replica->machine);
+    world_trace(sim_of(replica->env), "%s starts at %llu, flushed %llu", replica->path,
+                (unsigned long long)state->applied(state), (unsigned long long)replica->flushed);
     CHECK(state->applied(state) >= replica->flushed, "flushed up to %llu, but a restart is at %llu",
           (unsigned long long)replica->flushed, (unsigned long long)state->applied(state));
 }
@@ -146,6 +151,7 @@ static void replica_crash(struct metad_world *world, struct metad_replica *repli
 {
     enum sim_crash how = sim_chance(world->sim, 500) ? SIM_POWER : SIM_KILL;
 
+    world_trace(world->sim, "%s: %s", replica->path, how == SIM_POWER ? "power cut" : "kill -9");
     sim_crash(replica->host, how);
     sim_kv_paths_crash(replica->path, how);
     replica->machine = NULL;
@@ -178,8 +184,7 @@ static void reply_check(struct metad_world *world, uint64_t index, const struct 
         const struct metad_entry *first = &world->log[it->repeat_of - 1];
 
         CHECK(slice_eq(bytes, slice_of(first->reply, first->reply_len)),
-              "a repeat of entry %llu is answered differently",
-              (unsigned long long)it->repeat_of);
+              "a repeat of entry %llu is answered differently", (unsigned long long)it->repeat_of);
     } else if (it->expected == KIST__OUTCOME__OUTCOME_OK) {
         CHECK(reply->stamp == it->stamp, "entry %llu: stamp %llu, not %llu",
               (unsigned long long)index, (unsigned long long)reply->stamp,
@@ -243,8 +248,8 @@ static enum rc refill_copy(struct state_machine *source, void *handle, struct st
     return rc == RC_OK ? target->install_finish(target, index, error) : rc;
 }
 
-/* Its state is lost, or too old for the log: it gets a copy of another's. It may stop at any change of a file in
- * between, and has then the old state or the new one. */
+/* Its state is lost, or too old for the log: it gets a copy of another's. It may stop at any change
+ * of a file in between, and has then the old state or the new one. */
 static void replica_refill(struct metad_world *world, struct metad_replica *to,
                            const struct metad_replica *from)
 {
@@ -262,6 +267,8 @@ static void replica_refill(struct metad_world *world, struct metad_replica *to,
     }
     sim_stop_after(to->host, sim_chance(world->sim, 500) ? 1 + sim_below(world->sim, 12) : 0);
     rc = refill_copy(source, handle, target, index, &error);
+    world_trace(world->sim, "%s installs %llu: %s", to->path, (unsigned long long)index,
+                rc_name(rc));
     source->export_close(source, handle);
     CHECK(rc == RC_OK || sim_stopped(to->host), "install: %s", error.text);
     if (sim_stopped(to->host)) {
@@ -279,7 +286,8 @@ static void replica_refill(struct metad_world *world, struct metad_replica *to,
 
 /* ---- The run ---- */
 
-/* The reclaimer: takes a row of the queue and condemns what it names, then reports its shards deleted. */
+/* The reclaimer: takes a row of the queue and condemns what it names, then reports its shards
+ * deleted. */
 static bool log_reclaim(struct metad_world *world, struct arena *arena)
 {
     struct metad_replica *replica = &world->replicas[0];
@@ -372,10 +380,11 @@ void world_metad(uint64_t seed)
         char name[16];
 
         (void)snprintf(name, sizeof(name), "m%u", i);
-        (void)snprintf(replica->path, sizeof(replica->path), "/m%u", i);
+        (void)snprintf(replica->path, sizeof(replica->path), "/m%u/state", i);
+        (void)snprintf(replica->mount, sizeof(replica->mount), "/m%u", i);
         replica->host = sim_node_new(world->sim, name);
-        sim_mount(replica->host, replica->path);
-        sim_kv_paths_bind(replica->path, replica->host);
+        sim_mount(replica->host, replica->mount);
+        sim_kv_paths_bind(replica->mount, replica->host);
         replica_start(replica);
     }
     arena_init(&arena);
