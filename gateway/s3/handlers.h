@@ -9,6 +9,7 @@ extern const struct s3_handler create_bucket;
 extern const struct s3_handler head_bucket;
 extern const struct s3_handler delete_bucket;
 extern const struct s3_handler get_bucket_location;
+extern const struct s3_handler get_bucket_versioning;
 
 extern const struct s3_handler get_object;
 extern const struct s3_handler get_object_tagging;

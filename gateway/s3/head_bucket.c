@@ -1,5 +1,6 @@
 /*
- * HeadBucket and GetBucketLocation: is it there, and where.
+ * HeadBucket, GetBucketLocation, GetBucketVersioning: is it there, where, and with which settings.
+ * Versioning cannot be turned on yet, and the answer says so (rclone asks before it purges).
  *
  *     refresh -> reply
  *
@@ -57,6 +58,20 @@ static enum step_result get_location_reply(struct task *task)
     return s3_reply_xml(req, 200);
 }
 
+static enum step_result get_versioning_reply(struct task *task)
+{
+    struct s3_request *req = S3_REQUEST_OF(task);
+    struct xml_writer xml;
+
+    if (!head_bucket_there(req)) {
+        return s3_fail(req, S3_NoSuchBucket, NULL);
+    }
+    s3_xml_begin(req, &xml);
+    xml_writer_open_ns(&xml, "VersioningConfiguration", XML_NS_S3);
+    xml_writer_close(&xml);
+    return s3_reply_xml(req, 200);
+}
+
 const struct s3_handler head_bucket = {
     .state_size = sizeof(struct head_bucket),
     .steps = {{"refresh", head_bucket_refresh}, {"reply", head_bucket_reply}},
@@ -65,4 +80,9 @@ const struct s3_handler head_bucket = {
 const struct s3_handler get_bucket_location = {
     .state_size = sizeof(struct head_bucket),
     .steps = {{"refresh", head_bucket_refresh}, {"reply", get_location_reply}},
+};
+
+const struct s3_handler get_bucket_versioning = {
+    .state_size = sizeof(struct head_bucket),
+    .steps = {{"refresh", head_bucket_refresh}, {"reply", get_versioning_reply}},
 };

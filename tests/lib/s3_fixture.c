@@ -304,6 +304,20 @@ int s3_send(struct s3_fixture *f, const char *method, const char *target, const 
     return f->status;
 }
 
+void s3_send_and_leave(struct s3_fixture *f, const char *method, const char *target,
+                       const char *headers, struct slice body, uint64_t ns)
+{
+    struct http_client client;
+
+    http_client_open(&client, &f->net);
+    http_client_send(&client, request_text(f, method, target, headers, body));
+    if (body.len > 0) {
+        http_client_send(&client, body);
+    }
+    sim_run_for(f->sim, ns);
+    http_client_close(&client, &f->net);
+}
+
 bool s3_body_has(const struct s3_fixture *f, const char *text)
 {
     return f->body.len > 0 && strstr(f->body.data, text) != NULL;

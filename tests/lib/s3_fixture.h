@@ -45,6 +45,9 @@ void s3_fixture_deinit(struct s3_fixture *f); /* checks that nothing stays pinne
 /* `target` and `headers` ("Name: value\r\n...") as they go on the wire. Returns the status. */
 int s3_send(struct s3_fixture *f, const char *method, const char *target, const char *headers,
             struct slice body);
+/* The same, but the client goes away after `ns`, whatever has come. */
+void s3_send_and_leave(struct s3_fixture *f, const char *method, const char *target,
+                       const char *headers, struct slice body, uint64_t ns);
 /* Value of a reply header, or NULL. */
 const char *s3_reply_value(struct s3_fixture *f, const char *name);
 bool s3_body_has(const struct s3_fixture *f, const char *text);

@@ -6,6 +6,7 @@ def test_life(s3, refused):
     s3.create_bucket(Bucket="a-life")
     assert s3.head_bucket(Bucket="a-life")["BucketRegion"] == "us-east-1"
     assert s3.get_bucket_location(Bucket="a-life")["LocationConstraint"] is None
+    assert "Status" not in s3.get_bucket_versioning(Bucket="a-life")
     assert "a-life" in [b["Name"] for b in s3.list_buckets()["Buckets"]]
     s3.delete_bucket(Bucket="a-life")
     with refused(404, "404"):

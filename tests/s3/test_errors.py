@@ -18,7 +18,7 @@ def test_document(raw):
 
 
 @pytest.mark.parametrize("method,target,name", [
-    ("GET", "?versioning", "GetBucketVersioning"), ("GET", "?acl", "GetBucketAcl"), ("PUT", "?policy", "PutBucketPolicy"),
+    ("GET", "?replication", "GetBucketReplication"), ("GET", "?acl", "GetBucketAcl"), ("PUT", "?policy", "PutBucketPolicy"),
     ("GET", "?versions", "ListObjectVersions"), ("PUT", "/k?tagging", "PutObjectTagging"),
     ("GET", "/k?torrent", "GetObjectTorrent"), ("POST", "/k?select&select-type=2", "SelectObjectContent")])
 def test_not_implemented_names_the_operation(raw, bucket, method, target, name):

@@ -300,6 +300,43 @@ static void request_ids_differ(void **state)
     assert_string_equal(s3_reply_value(f, "Server"), "kist");
 }
 
+/* Clients go away at any moment: nothing stays pinned or open, and what was answered or not is
+ * whole (the fixture checks at its end that the server gave everything back). */
+static void clients_that_leave(void **state)
+{
+    static const struct {
+        const char *method;
+        const char *target;
+        const char *headers;
+        size_t body;
+    } rows[] = {
+        {"PUT",    "/bucket/small",       "",                                   100   },
+        {"PUT",    "/bucket/striped",     "",                                   300000},
+        {"GET",    "/bucket/big",         "",                                   0     },
+        {"GET",    "/bucket/inline",      "",                                   0     },
+        {"GET",    "/bucket?list-type=2", "",                                   0     },
+        {"PUT",    "/bucket/copy",        "x-amz-copy-source: /bucket/big\r\n", 0     },
+        {"POST",   "/bucket/k?uploads",   "",                                   0     },
+        {"DELETE", "/bucket/small",       "",                                   0     },
+    };
+    static char body[300000];
+    struct s3_fixture *f = *state;
+
+    memset(body, 'b', sizeof(body));
+    make_bucket(f, "bucket");
+    assert_int_equal(s3_send(f, "PUT", "/bucket/big", "", slice_of(body, sizeof(body))), 200);
+    assert_int_equal(s3_send(f, "PUT", "/bucket/inline", "", slice_of(body, 9000)), 200);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        for (uint64_t ns = 0; ns < 12 * SIM_MS; ns += SIM_MS / 4) {
+            s3_send_and_leave(f, rows[i].method, rows[i].target, rows[i].headers,
+                              slice_of(body, rows[i].body), ns);
+        }
+    }
+    assert_int_equal(s3_send(f, "GET", "/bucket/big", "", SLICE_EMPTY), 200);
+    assert_int_equal(f->body.len, sizeof(body));
+    assert_int_equal(gateway_server_requests(f->server), 0);
+}
+
 #define BOTH(test)                                                                                 \
     cmocka_unit_test_setup_teardown(test, setup, teardown),                                        \
         cmocka_unit_test_setup_teardown(test, setup_later, teardown)
@@ -323,6 +360,7 @@ int main(void)
         BOTH(ambiguous_writes_discard_nothing),
         BOTH(virtual_hosts),
         BOTH(request_ids_differ),
+        BOTH(clients_that_leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
