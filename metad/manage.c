@@ -2,10 +2,11 @@
  * Keeps the group whole, one operation at a time, whenever something changed and every
  * METAD_MANAGE_MS:
  *
- *     a replica that stopped as corrupt, or that was removed -> closed, wiped -> an empty directory
- *     an empty directory -> id minted by root -> learner -> filled -> voter -> the dead member
- * removed no majority: the survivor of two whose peer was wiped or replaced goes on alone;
- * otherwise reads only
+ *     replica corrupt, or removed  closed, wiped: an empty directory
+ *     empty directory              id minted by root -> learner -> filled -> voter, then the dead
+ *                                  member is removed
+ *     no majority                  the survivor of two whose peer was wiped or replaced goes on
+ *                                  alone; otherwise reads only
  *
  * Changes of the membership are made while the group is whole enough to commit them, and tried
  * again when not.

@@ -4,8 +4,7 @@
  * both before it is answered. The old peer cannot come back: alone it has no majority, and here its
  * id is no longer a member.
  *
- *     replica closed -> a configuration {survivor} is written behind its log, in a new term ->
- * opened again
+ *     replica closed -> a configuration {survivor} behind its log, in a new term -> opened again
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"

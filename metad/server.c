@@ -2,10 +2,9 @@
  * metad of one process: replicas of the one group on its first directories, joined by an in-process
  * transport.
  *
- *     open: slots -> a leader serves (or reads only) -> the first view -> done
- *     then: who leads is published to the service; what fails is stopped, and refilled from the
- * others (manage.c) close: reclaim -> service unpublished, fenced -> replicas hand over and flush
- * -> stores
+ *     open   slots -> a leader serves (or reads only) -> the first view -> done
+ *     then   who leads is published to the service; what fails is stopped and refilled (manage.c)
+ *     close  service refuses -> reclaim -> fence -> replicas hand over and flush -> stores
  */
 #include "metad/server_private.h"
 

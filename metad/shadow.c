@@ -3,9 +3,9 @@
  * applied yet: it cannot know. So they are applied, but to a scratch copy of the state that is
  * thrown away, never to the state itself: the peers that come back may have another end of the log.
  *
- *     log behind the state -> no commands in it: the state itself is read
- *                          -> commands: state copied into DIR/meta/shadow, the rest of the log
- * applied there
+ *     no command in the log behind the state   the state itself is read
+ *     commands                                 the state is copied into DIR/meta/shadow and they
+ *                                              are applied there
  *
  * With one of two voters these reads see everything that was answered. With less than a majority of
  * three or more they see what this one holds; metad_status() and the log say that writes are

@@ -2,9 +2,10 @@
  * COMPLETE_UPLOAD: one layout (its id is the upload's) takes over the layouts of the listed parts,
  * the others are queued, and the object becomes current: one command, without a datad.
  *
- *     upload row? ── no ──> a `completed` row with the same manifest: the first answer again; else
- * NO_SUCH_UPLOAD │ yes pass 1 over the part rows: all listed there, digest, sizes, checksum ->
- * conditions pass 2: layout rows, record, part rows deleted, `completed` row for 7 days
+ *     upload row?
+ *       no   a `completed` row with the same manifest: the first answer again; else NO_SUCH_UPLOAD
+ *       yes  pass 1 over the part rows: all listed there, digest, sizes, checksum -> conditions
+ *            pass 2: layout rows, record, part rows deleted, `completed` row for 7 days
  *
  * Both passes hold one part at a time: an upload may have 10,000 parts of many extents.
  */

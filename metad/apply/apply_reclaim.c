@@ -3,8 +3,7 @@
  * They are routed by the home's key and need neither bucket nor generation: a layout outlives its
  * bucket.
  *
- *     queue row -> CONDEMN: named or referenced? refused : `condemned` -> shards deleted ->
- * RECLAIMED: rows go
+ *     queue row -> CONDEMN (refused when named or referenced) -> shards deleted -> RECLAIMED
  */
 #include "common/base/assert.h"
 #include "metad/apply/liveness.h"

@@ -1,8 +1,7 @@
 /*
  * An entry of the replicated log as metad proposes it (FORMAT.md in this folder):
  *
- *     header (fixed, little endian) | protobuf-c message of the command | raw body of an inline
- * object
+ *     header (fixed, little endian) | protobuf-c message | raw body of an inline object
  *
  * The CRC covers all of it. What the header says about time is only a proposal: the stamp is made
  * in apply.

@@ -2,11 +2,14 @@
  * Who keeps data alive (DESIGN 4.4). A layout has one home: the (bucket, key) it was first written
  * under.
  *
- *     no home row                 its owner (current record or part row at the home that names it)
- * is its only reference home row, live              the references are the rows `home_reference`
- * beside it: the owner's (its id is the layout's own) and one per copy. A count in the home row,
- * the ids in rows of their own: a million copies never rewrite one row of a million ids. home row,
- * condemned         nothing may name it any more; shards are being deleted
+ *     no home row         its owner (the current record or part row at the home that names it) is
+ *                         its only reference
+ *     home row, live      the references are the rows `home_reference` beside it: the owner's (its
+ *                         id is the layout's own) and one per copy
+ *     home row, condemned nothing may name it any more; shards are being deleted
+ *
+ * The home row counts, the ids are rows of their own: a million copies never rewrite one row of a
+ * million ids.
  *
  * Every command that stops naming a layout removes its own reference here; the last one puts the
  * layout into the reclaim queue. Queue rows are hints: CONDEMN looks again.

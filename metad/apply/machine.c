@@ -370,8 +370,8 @@ enum rc machine_open_store(struct machine *machine, uint64_t number, bool must_e
     return meta_store_open(out, &options, error);
 }
 
-/* A name that the page cache shows may not be on the disk yet (killed between rename and sync): it must be before
- * a flush counts in the store it names, or the other store is removed. */
+/* A name that the page cache shows may not be on the disk yet (killed between rename and sync): it
+ * must be before a flush counts in the store it names, or the other store is removed. */
 static enum rc directories_sync(struct machine *machine, struct error *error)
 {
     struct env *env = machine->options.env;
@@ -388,8 +388,7 @@ static enum rc directories_sync(struct machine *machine, struct error *error)
     if (rc == RC_OK) {
         rc = env->file->sync_directory(env, machine->path);
     }
-    return rc == RC_OK ? RC_OK
-                       : error_set(error, rc, "sync %s: %s", machine->path, rc_text(rc));
+    return rc == RC_OK ? RC_OK : error_set(error, rc, "sync %s: %s", machine->path, rc_text(rc));
 }
 
 static enum rc open_current(struct machine *machine, struct store **store, struct error *error)

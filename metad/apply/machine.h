@@ -1,8 +1,7 @@
 /*
  * The state machine of one replica: entries of the log become rows of a kv (DESIGN 4.1, 4.2).
  *
- *     entry -> repeat? (request row) -> stamp -> deadline -> command -> one batch, applied index
- * included
+ *     entry -> stamp -> repeat? (request row) -> deadline? -> command -> one batch
  *
  * The kv has no write-ahead log. A batch holds everything one entry changes and the applied index,
  * and flushes are atomic over all families, so what a crash leaves is the state at some index, from

@@ -1,8 +1,8 @@
 /*
  * A streamed copy of the state at one instant (FORMAT.md), for a replica that must be filled:
  *
- *     export: one kv snapshot, all replicated families in order, chunks of about 256 KiB with a CRC
- * each install: into the next numbered store; the old one serves until install_finish() has swapped
+ *     export   one kv snapshot, all replicated families in order, chunks of about 256 KiB
+ *     install  into the next numbered store; the old one serves until install_finish() has swapped
  *
  * Bounded memory on both sides: one chunk.
  */

@@ -1,9 +1,9 @@
 /*
  * A page of keys, at one point in time (one iterator):
  *
- *     key without the delimiter behind the prefix -> an entry, next
- *     key with it -> one common prefix, then a seek past all keys that share it: O(log n), whatever
- * it holds
+ *     key without the delimiter behind the prefix   an entry, next
+ *     key with it                                   one common prefix, then a seek past all keys
+ *                                                   that share it: O(log n), whatever it holds
  */
 #include "metad/service/read.h"
 #include "metad/store/message.h"

@@ -2,12 +2,12 @@
  * The meta_client of one process, as its replicas see it: who leads, what waits for a leader, which
  * view of root is the newest.
  *
- *     loop of a client                      loop of metad                        work pool
- *     ----------------                      -------------                        ---------
- *     read: lease? -> state, cached ──────────────────────────────────────────> not cached: the
- * same, blocking no lease ──post──> read index ──post──> state write: entry ──post──> propose
- * ──(apply)──post──> reply view <──post── published <── built from root's rows
- * <───────────────────── scan
+ *     loop of a client                 loop of metad                work pool
+ *     ----------------                 -------------                ---------
+ *     read, lease holds: the state ----- not cached --------------> the same, blocking
+ *           no lease      -- post -->  read index -- post --> the state
+ *     write: entry        -- post -->  propose, applied -- post --> reply
+ *     view                <-- post --  published  <---------------- scan of root's rows
  *
  * The leader is published as one pointer. A loop that has loaded it may use it until it returns to
  * its loop; service_fence() waits until every loop has done so, and only then a replica may be

@@ -2,8 +2,7 @@
  * Views: snapshots of root's rows, rebuilt when they changed, given to every loop (DESIGN 4.5).
  *
  *     a replica applied a change -> scan in a work job -> view_new -> a post to every loop
- *     refresh: all that were asked before a round begins share it: read index -> newer rows? scan
- * -> answer
+ *     refresh: all that were asked before a round begins share it: read index -> scan -> answer
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"

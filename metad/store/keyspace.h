@@ -6,8 +6,7 @@
  *     rows      bucket id u64, escaped key, kind u8, ...       |  0 u64, range id u64, kind u8, ...
  *     inline    bucket id u64, escaped key, stamp u64
  *     local     name                                              (never replicated)
- *     uploads   as rows: open uploads and their parts, apart so that listing them meets nothing
- * else
+ *     uploads   as rows: open uploads and their parts, so that listing them meets nothing else
  *
  * In an escaped key a 00 byte is written 00 FF and the end is 00 01, so that no key is a prefix of
  * another and the order is kept.
