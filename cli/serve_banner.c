@@ -69,6 +69,22 @@ static uint32_t losses_by(const struct serve *serve, const uint64_t *domains)
     return data < metadata ? data : metadata;
 }
 
+/* Directories that hold nothing now: missing, or empty and not refilled yet. */
+static uint32_t directories_gone(const struct serve *serve)
+{
+    bool filling = serve->datad != NULL && datad_needs_refill(serve->datad);
+
+    return serve->directories.missing_count + (filling ? serve->directories.empty_count : 0);
+}
+
+/* What is gone already has used up its part. */
+static uint32_t losses_left(const struct serve *serve, uint32_t tolerated)
+{
+    uint32_t gone = directories_gone(serve);
+
+    return gone < tolerated ? tolerated - gone : 0;
+}
+
 uint32_t serve_losses_directories(const struct serve *serve)
 {
     uint64_t domains[LIMIT_DISKS] = {0};
@@ -76,7 +92,7 @@ uint32_t serve_losses_directories(const struct serve *serve)
     for (uint32_t i = 0; i < serve->directories.count; i++) {
         domains[i] = i;
     }
-    return losses_by(serve, domains);
+    return losses_left(serve, losses_by(serve, domains));
 }
 
 uint32_t serve_losses_devices(const struct serve *serve)
@@ -88,7 +104,7 @@ uint32_t serve_losses_devices(const struct serve *serve)
         domains[i] = serve->directories.items[i].device != 0 ? serve->directories.items[i].device
                                                              : UINT64_MAX - i;
     }
-    return losses_by(serve, domains);
+    return losses_left(serve, losses_by(serve, domains));
 }
 
 static uint32_t devices(const struct serve *serve)
@@ -124,11 +140,13 @@ static void print_redundancy(const struct serve *serve)
             "is lost.\n"
             "              *** Name more directories (--data A --data B ...) on other disks.\n");
     } else {
-        (void)printf("              survives the loss of any %u director%s",
-                     serve_losses_directories(serve),
-                     serve_losses_directories(serve) == 1 ? "y" : "ies");
-        (void)printf(lost == 0 ? ", but of NO block device\n" : ", of any %u block device(s)\n",
-                     lost);
+        (void)printf("              survives the loss of any %u %sdirector%s", directories_left,
+                     more, directories_left == 1 ? "y" : "ies");
+        if (lost == 0) {
+            (void)printf(", but of NO %sblock device\n", more);
+        } else {
+            (void)printf(", of any %u %sblock device%s\n", lost, more, lost == 1 ? "" : "s");
+        }
     }
     for (uint32_t i = 0; i < directories->count; i++) {
         const struct directory *directory = &directories->items[i];

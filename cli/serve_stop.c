@@ -84,7 +84,7 @@ static void stop_done(struct task *task)
 {
     ASSERT(task->error.rc == RC_OK);
     if (SERVE_OF_STOP(task)->error.rc == RC_OK) {
-        LOG_INFO("stopped", " ");
+        LOG_INFO("stopped", "incarnation=%u", SERVE_OF_STOP(task)->incarnation);
     }
 }
 
