@@ -380,6 +380,9 @@ static void chaos_run(struct chaos *chaos)
             fail_some(chaos);
         }
         stopped_restart(chaos);
+        if (trace && (sim_now(world->sim) / SIM_MS) % 1000 == 0) {
+            raft_world_print(world);
+        }
         if (chaos->heal_at == 0 && sim_below(world->sim, 3000) == 0) {
             if (sim_chance(world->sim, 500)) {
                 partition_some(chaos);
