@@ -127,6 +127,8 @@ static void print_redundancy(const struct serve *serve)
     const struct directories *directories = &serve->directories;
     struct place_scheme scheme = place_scheme_for(directories->count);
     uint32_t lost = serve_losses_devices(serve);
+    uint32_t directories_left = serve_losses_directories(serve);
+    const char *more = directories_gone(serve) > 0 ? "more " : "";
 
     (void)printf(
         "  redundancy  %u+%u over %u director%s on %u block device%s, %u metadata replica%s\n",
