@@ -29,6 +29,7 @@ struct serve_options {
     uint64_t stream_memory;
     uint64_t connections_max;
     uint64_t reclaim_grace;
+    uint64_t repair_rate;
     uint64_t hedge_after;
     uint64_t idle_timeout;
     uint64_t header_timeout;

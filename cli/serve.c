@@ -103,6 +103,22 @@ static enum step_result serve_commit(struct task *task)
                                                                                       : STEP_FAIL;
 }
 
+/* Refills new disks, and rebuilds what reads or audits find missing. */
+static enum step_result serve_open_repair(struct task *task)
+{
+    struct serve *serve = SERVE_OF_START(task);
+    const struct repair_options options = {.env = serve->env,
+                                           .meta = serve->meta,
+                                           .data = serve->datas[0],
+                                           .datad = serve->datad,
+                                           .bytes_per_s = serve->options->repair_rate};
+
+    if (!serve->read_only) {
+        serve->repair = repair_open(&options);
+    }
+    return STEP_NEXT;
+}
+
 static enum step_result serve_open_tls(struct task *task)
 {
     struct serve *serve = SERVE_OF_START(task);
@@ -152,6 +168,7 @@ static const struct step serve_steps[] = {
     {"open data",         serve_open_data       },
     {"commit identities", serve_commit          },
     {"refresh again",     serve_refresh         },
+    {"open repair",       serve_open_repair     },
     {"open tls",          serve_open_tls        },
     {"open gateways",     serve_gateways_open   },
     {"gateways opened",   serve_gateways_opened },

@@ -14,6 +14,7 @@
 #include "common/placement/place.h"
 #include "common/task/task.h"
 #include "datad/datad.h"
+#include "datad/repair/repair.h"
 #include "gateway/http/tls.h"
 #include "gateway/server.h"
 #include "metad/metad.h"
@@ -47,7 +48,9 @@ struct serve {
     struct meta_client *metas[ENV_UV_LOOPS_MAX];
     struct datad *datad;
     struct data_client *datas[ENV_UV_LOOPS_MAX];
+    struct repair *repair;
     struct tls_context *tls;
+    struct stream_pool stream_pool;
     struct gateway_config gateway_config;
     struct serve_gateway gateways[ENV_UV_LOOPS_MAX];
     uint32_t gateways_pending;

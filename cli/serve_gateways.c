@@ -60,7 +60,9 @@ static void gateways_configure(struct serve *serve)
 {
     const struct serve_options *options = serve->options;
 
+    serve->stream_pool.budget_bytes = options->stream_memory;
     serve->gateway_config = (struct gateway_config){
+        .stream_pool = &serve->stream_pool,
         .region = slice_str(options->region),
         .domain = slice_str(options->domain),
         .website_domain = slice_str(options->website_domain),

@@ -42,6 +42,18 @@ static enum step_result stop_admin(struct task *task)
     return STEP_WAIT;
 }
 
+static enum step_result stop_repair(struct task *task)
+{
+    struct serve *serve = SERVE_OF_STOP(task);
+
+    if (serve->repair == NULL) {
+        return STEP_NEXT;
+    }
+    repair_close(serve->repair, stop_on_done, serve);
+    serve->repair = NULL;
+    return STEP_WAIT;
+}
+
 static enum step_result stop_data(struct task *task)
 {
     struct serve *serve = SERVE_OF_STOP(task);
@@ -93,6 +105,7 @@ void serve_stop(struct serve *serve)
     static const struct step steps[] = {
         {"gateways", stop_gateways},
         {"admin",    stop_admin   },
+        {"repair",   stop_repair  },
         {"data",     stop_data    },
         {"meta",     stop_meta    },
         {"rest",     stop_rest    },

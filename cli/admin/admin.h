@@ -1,6 +1,6 @@
 /*
- * The admin port: `/` status page, /health/live, /health/ready, /metrics, and the JSON admin API
- * under /admin/v1/ (README.md lists its calls). Plain HTTP on one loop.
+ * The admin port: `/` status page, /status.json, /health/live, /health/ready, /metrics, and the
+ * JSON admin API under /admin/v1/ (README.md lists its calls). Plain HTTP on one loop.
  *
  * The API asks for HTTP Basic credentials: an access key of root and its secret. Because these
  * would cross a network in the clear, they are accepted only from the machine itself (127.0.0.0/8
@@ -32,6 +32,7 @@ void admin_server_close(struct admin_server *server, void (*done)(void *arg), vo
 /* Pages of the whole process (page.c, metrics_page.c). */
 void admin_write_page(const struct serve *serve, struct buffer *out);
 void admin_write_metrics(const struct serve *serve, struct buffer *out);
+void admin_write_status(const struct serve *serve, struct buffer *out); /* JSON */
 
 /* `kist admin ...`: argv after "admin". Returns the exit code. */
 int admin_main(int argc, char *const *argv);

@@ -10,6 +10,7 @@
 
 #include "cli/admin/admin.h"
 #include "cli/admin/client.h"
+#include "cli/admin/segment.h"
 #include "cli/options.h"
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -366,6 +367,9 @@ int admin_main(int argc, char *const *argv)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             return admin_usage(stdout, 0);
         }
+    }
+    if (argc > 0 && strcmp(argv[0], "segment") == 0) {
+        return admin_segment_main(argc - 1, argv + 1);
     }
     code = line_read(&line, argc, argv);
     if (code != 0) {

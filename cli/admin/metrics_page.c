@@ -63,6 +63,36 @@ static void write_disks(const struct serve *serve, struct buffer *out)
     }
 }
 
+static void write_repair_row(struct buffer *out, const char *name, const char *kind,
+                             const char *help, uint64_t value)
+{
+    metrics_write_head(out, name, kind, help);
+    buffer_printf(out, "%s %" PRIu64 "\n", name, value);
+}
+
+static void write_repair(const struct serve *serve, struct buffer *out)
+{
+    struct repair_status status = {0};
+
+    if (serve->repair == NULL) {
+        return;
+    }
+    repair_status(serve->repair, &status);
+    write_repair_row(out, "kist_repair_deficit_shards", "gauge",
+                     "Shards missing, as of the last complete walk.", status.deficit);
+    write_repair_row(out, "kist_repair_lost_extents", "gauge",
+                     "Extents of which too few shards can be read.", status.lost_extents);
+    write_repair_row(out, "kist_repair_walking", "gauge", "1: a walk over everything is under way.",
+                     status.walking ? 1 : 0);
+    write_repair_row(out, "kist_repair_rebuilt_shards_total", "counter",
+                     "Shards rebuilt since start.", status.rebuilt_shards);
+    write_repair_row(out, "kist_repair_rebuilt_bytes_total", "counter",
+                     "Bytes rebuilt since start.", status.rebuilt_bytes);
+    write_repair_row(out, "kist_repair_failures_total", "counter",
+                     "Extents that could not be looked at or repaired since start.",
+                     status.failures);
+}
+
 void admin_write_metrics(const struct serve *serve, struct buffer *out)
 {
     metrics_write_head(out, "kist_build_info", "gauge", "1, with the version.");
@@ -75,5 +105,6 @@ void admin_write_metrics(const struct serve *serve, struct buffer *out)
                   serve_losses_directories(serve));
     write_replicas(serve, out);
     write_disks(serve, out);
+    write_repair(serve, out);
     metrics_write(out);
 }

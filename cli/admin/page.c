@@ -90,6 +90,29 @@ static void write_disks(const struct serve *serve, struct buffer *out)
     buffer_printf(out, "</table>");
 }
 
+static void write_repair(const struct serve *serve, struct buffer *out)
+{
+    struct repair_status status = {0};
+
+    if (serve->repair == NULL) {
+        return;
+    }
+    repair_status(serve->repair, &status);
+    buffer_printf(out, "<h2>Repair</h2><p>");
+    if (status.walking) {
+        buffer_printf(out, "Looking at everything: %" PRIu64 " of about %" PRIu64 " extents. ",
+                      status.walk_done, status.walk_total);
+    }
+    buffer_printf(out, "Missing shards: <b>%" PRIu64 "</b>; rebuilt since start: %" PRIu64 ".</p>",
+                  status.deficit, status.rebuilt_shards);
+    if (status.lost_extents > 0) {
+        buffer_printf(out,
+                      "<p class=bad>%" PRIu64
+                      " extents cannot be read: too few of their shards are left.</p>",
+                      status.lost_extents);
+    }
+}
+
 static void write_replicas(const struct serve *serve, struct buffer *out)
 {
     struct metad_status status = {0};
@@ -162,6 +185,7 @@ void admin_write_page(const struct serve *serve, struct buffer *out)
     buffer_printf(out, "%s</p>", serve->stop_asked ? ", <b>stopping</b>" : "");
     write_redundancy(serve, out);
     write_disks(serve, out);
+    write_repair(serve, out);
     write_replicas(serve, out);
     write_buckets(serve, out);
     write_requests(out);

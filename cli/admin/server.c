@@ -128,6 +128,8 @@ static void admin_on_request(struct http_server *http, struct http_exchange *exc
     } else if (slice_eq_str(request->path, "/metrics")) {
         serve_page(server, exchange, admin_write_metrics,
                    "text/plain; version=0.0.4; charset=utf-8");
+    } else if (slice_eq_str(request->path, "/status.json")) {
+        serve_page(server, exchange, admin_write_status, "application/json");
     } else if (slice_eq_str(request->path, "/")) {
         serve_page(server, exchange, admin_write_page, "text/html; charset=utf-8");
     } else {
