@@ -18,10 +18,13 @@ struct read_path {
     struct slice key;
     const Kist__Record *record; /* not inline, not empty */
     uint64_t offset;
-    uint64_t length; /* at least 1; offset + length <= record->size */
-    struct http_exchange *http;
+    uint64_t length;            /* at least 1; offset + length <= record->size */
+    struct http_exchange *http; /* not needed with `sink` */
     /* Called once, when the first bytes are verified and about to be sent: starts the reply. */
     void (*begin)(struct read_path *path);
+    /* Not NULL: takes the bytes, in order, instead of the client (a digest over them); `begin` is
+     * not called. Anything but RC_OK ends the read with it. */
+    enum rc (*sink)(struct read_path *path, struct slice bytes);
     /* Out. */
     bool begun; /* a failure after this can only cut the connection */
     /* Private. */

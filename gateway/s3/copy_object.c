@@ -1,16 +1,19 @@
 /*
  * CopyObject: metadata only, at any size.
  *
- *     check -> find -> confirm -> algorithm -> copy -> reply
+ *     check -> find -> confirm -> look -> digest -> copy -> reply
  *
  * One command of metad: it finds the source, decides the conditions of both ends, and makes a
- * record that shares the source's layout (or its inline body). No data is read or written. A new
- * judgement begins again at `check`: both buckets must be looked up anew.
+ * record that shares the source's layout (or its inline body). No data is read or written; only a
+ * client that asks for a checksum algorithm that the source does not have makes its bytes be read
+ * once (`look`, `digest`). A new judgement begins again at `check`: both buckets must be looked up
+ * anew.
  */
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/copy_source.h"
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/object_headers.h"
+#include "gateway/s3/source_digest.h"
 #include "gateway/s3/unsupported.h"
 
 struct copy_object {
@@ -24,6 +27,9 @@ struct copy_object {
     Kist__Conditions conditions;
     Kist__Conditions source_conditions;
     enum checksum_algorithm algorithm; /* asked for by x-amz-checksum-algorithm */
+    struct source_digest digest;
+    Kist__Checksum *checksums[1];
+    bool digested;
     bool got;
 };
 
@@ -126,7 +132,7 @@ static enum step_result copy_confirm(struct task *task)
     return copy_source_confirm(&copy_of(task)->base, &copy_of(task)->source);
 }
 
-/* ---- Algorithm: a checksum that the source does not have would need its bytes ---- */
+/* ---- Look, digest: a checksum that the source does not have needs its bytes ---- */
 
 static enum step_result copy_look(struct task *task)
 {
@@ -139,6 +145,7 @@ static enum step_result copy_look(struct task *task)
     op->get.bucket_id = op->source.bucket->id;
     op->get.generation = op->source.bucket->generation;
     op->get.key = op->source.key;
+    op->get.want_body = true;
     op->get.arena = req->arena;
     return req->gateway->meta->get(req->gateway->meta, &op->get, task);
 }
@@ -158,6 +165,25 @@ static bool copy_has_algorithm(const struct copy_object *op)
     return false;
 }
 
+static enum step_result copy_digest(struct task *task)
+{
+    struct copy_object *op = copy_of(task);
+    const Kist__Record *record = op->get.record;
+
+    op->got = op->algorithm != CHECKSUM_NONE;
+    if (copy_has_algorithm(op) || record->size > op->base.gateway->config->copy_bytes_max) {
+        return STEP_NEXT;
+    }
+    op->digested = true;
+    op->digest = (struct source_digest){
+        .get = &op->get,
+        .view = op->base.view,
+        .length = record->size,
+        .algorithm = op->algorithm,
+    };
+    return source_digest_start(&op->base, &op->digest);
+}
+
 /* ---- Copy ---- */
 
 static enum step_result copy_commit(struct task *task)
@@ -165,14 +191,12 @@ static enum step_result copy_commit(struct task *task)
     struct copy_object *op = copy_of(task);
     struct s3_request *req = &op->base;
 
-    op->got = op->algorithm != CHECKSUM_NONE;
-    if (!copy_has_algorithm(op)) {
-        (void)s3_failf(req, S3_NotImplemented,
-                       "Copying does not compute new checksums: the source has no %s. "
-                       "(x-amz-checksum-algorithm)",
-                       checksum_name(op->algorithm));
-        s3_error_detail(req, "Header", SLICE("x-amz-checksum-algorithm"));
-        return STEP_FAIL;
+    if (op->digested) {
+        source_digest_finish(&op->digest);
+        op->checksums[0] = s3_checksum_new(req->arena, &op->digest.value, CHECKSUM_FULL_OBJECT);
+        op->record.checksums = op->checksums;
+        op->record.n_checksums = 1;
+        op->message.source_stamp = op->get.record->stamp; /* of the bytes that were read */
     }
     op->copy_id = gateway_new_id(req->gateway);
     op->message.source_bucket_id = op->source.bucket->id;
@@ -199,6 +223,9 @@ static enum step_result copy_reply(struct task *task)
         (void)s3_fail(req, S3_NoSuchKey, NULL);
         s3_error_detail(req, "Key", op->source.key);
         return STEP_FAIL;
+    }
+    if (reply->outcome == KIST__OUTCOME__PRECONDITION_FAILED && reply->text.len > 0) {
+        return s3_fail(req, S3_OperationAborted, NULL); /* the source changed after it was read */
     }
     if (reply->outcome != KIST__OUTCOME__OUTCOME_OK) {
         return s3_fail_outcome(req, reply);
@@ -228,6 +255,7 @@ static void copy_release(struct task *task)
         op->got = false;
         op->get.record = NULL;
     }
+    source_digest_release(&op->digest);
     copy_source_release(&op->source);
 }
 
@@ -239,7 +267,8 @@ const struct s3_handler copy_object = {
                 {"check", copy_check},
                 {"find", copy_find},
                 {"confirm", copy_confirm},
-                {"algorithm", copy_look},
+                {"look", copy_look},
+                {"digest", copy_digest},
                 {"copy", copy_commit},
                 {"reply", copy_reply},
                 },

@@ -466,6 +466,13 @@ static void dispatch_judged(struct task *task)
 
 /* ---- The beginning ---- */
 
+bool s3_client_gone(const struct s3_request *req)
+{
+    const struct dispatch *d = req->dispatch;
+
+    return d->hung_up;
+}
+
 static void dispatch_hangup(struct http_exchange *exchange)
 {
     struct dispatch *d = exchange->user;

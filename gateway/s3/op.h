@@ -122,6 +122,8 @@ bool s3_allowed(const struct s3_request *req, const char *action, const Kist__Bu
  * to compute besides the declared one. STEP_NEXT, or STEP_FAIL with the refusal. */
 enum step_result s3_body_begin(struct s3_request *req, bool md5, uint32_t also,
                                uint64_t length_max);
+/* Has the client hung up? Long work without a reply may stop. */
+bool s3_client_gone(const struct s3_request *req);
 /* Hands one command to metad: `return s3_write(...)` ends a step; call->reply says how it went. */
 enum step_result s3_write(struct s3_request *req, struct meta_write *call,
                           enum meta_command command, const ProtobufCMessage *message,

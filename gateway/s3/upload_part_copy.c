@@ -1,13 +1,15 @@
 /*
  * UploadPartCopy: a part made of a range of another object.
  *
- *     check -> find -> confirm -> upload -> source -> decide -> gather -> store -> copy -> reply
+ *     check -> find -> confirm -> upload -> source -> decide -> gather -> digest -> store -> copy
+ *     -> reply
  *
  * A source with extents is not read: the part's pieces are slices of the source's, each naming the
  * layout that owns it, and metad registers the references before the row is written. So the part's
  * ETag cannot be the MD5 of its bytes, unless the range is a whole object with such an ETag: it is
- * an MD5 over source and range, as unique as the other. An inline source has no extents; its few
- * bytes are written as a part's body would be.
+ * an MD5 over source and range, as unique as the other. Only an upload with a checksum algorithm of
+ * which the source has none makes the range be read (`digest`); then the ETag is the MD5. An inline
+ * source has no extents; its few bytes are written as a part's body would be.
  */
 #include "common/base/bytes.h"
 #include "common/base/limits.h"
@@ -18,6 +20,7 @@
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/part_pieces.h"
 #include "gateway/s3/range.h"
+#include "gateway/s3/source_digest.h"
 #include "gateway/s3/unsupported.h"
 #include "gateway/s3/upload.h"
 #include "gateway/s3/write_body.h"
@@ -34,6 +37,8 @@ struct upload_part_copy {
     Kist__Part part;
     struct extent_id layout;
     uint8_t etag[MD5_BYTES];
+    struct source_digest digest;
+    bool must_read; /* for the upload's checksum */
     struct slice upload_id;
     uint32_t number;
     uint64_t offset;
@@ -149,28 +154,20 @@ static enum step_result part_copy_range(struct upload_part_copy *op, const Kist_
 }
 
 /* The source's checksums hold for the part only when it is all of the source. */
-static enum step_result part_copy_checksums(struct upload_part_copy *op, const Kist__Record *record)
+static void part_copy_checksums(struct upload_part_copy *op, const Kist__Record *record)
 {
     uint32_t wanted = op->lookup.upload->checksum_algorithm;
     bool whole = op->length == record->size;
-    bool found = wanted == CHECKSUM_NONE;
 
+    op->must_read = wanted != CHECKSUM_NONE;
     op->part.checksums =
         arena_alloc_raw(op->base.arena, (record->n_checksums + 1) * sizeof(void *));
     for (size_t i = 0; whole && i < record->n_checksums; i++) {
         if (record->checksums[i]->type == CHECKSUM_FULL_OBJECT) {
             op->part.checksums[op->part.n_checksums++] = record->checksums[i];
-            found = found || record->checksums[i]->algorithm == wanted;
+            op->must_read = op->must_read && record->checksums[i]->algorithm != wanted;
         }
     }
-    if (!found) {
-        return s3_failf(
-            &op->base, S3_NotImplemented,
-            "Copying does not compute new checksums: the source has no %s of this range. "
-            "Create the upload without a checksum algorithm.",
-            checksum_name((enum checksum_algorithm)wanted));
-    }
-    return STEP_NEXT;
 }
 
 static void part_copy_etag(struct upload_part_copy *op, const Kist__Record *record)
@@ -243,7 +240,8 @@ static enum step_result part_copy_decide(struct task *task)
     }
     part_copy_etag(op, record);
     part_copy_begin_pieces(op, record);
-    return part_copy_checksums(op, record);
+    part_copy_checksums(op, record);
+    return STEP_NEXT;
 }
 
 /* ---- Gather, or store ---- */
@@ -256,6 +254,24 @@ static enum step_result part_copy_gather(struct task *task)
         return STEP_NEXT;
     }
     return part_pieces_step(&op->base, &op->pieces);
+}
+
+static enum step_result part_copy_digest(struct task *task)
+{
+    struct upload_part_copy *op = part_copy_of(task);
+
+    if (!op->must_read) {
+        return STEP_NEXT;
+    }
+    op->digest = (struct source_digest){
+        .get = &op->get,
+        .view = op->base.view,
+        .offset = op->offset,
+        .length = op->length,
+        .algorithm = (enum checksum_algorithm)op->lookup.upload->checksum_algorithm,
+        .md5 = true,
+    };
+    return source_digest_start(&op->base, &op->digest);
 }
 
 static enum step_result part_copy_store(struct task *task)
@@ -304,6 +320,12 @@ static enum step_result part_copy_commit(struct task *task)
         op->part.pieces = op->pieces.pieces;
         op->part.n_pieces = op->pieces.count;
     }
+    if (op->must_read) {
+        source_digest_finish(&op->digest);
+        memcpy(op->etag, op->digest.md5_value, MD5_BYTES);
+        op->part.checksums[op->part.n_checksums++] =
+            s3_checksum_new(req->arena, &op->digest.value, CHECKSUM_FULL_OBJECT);
+    }
     op->part.number = op->number;
     op->part.size = op->length;
     op->part.etag = s3_bytes(slice_of(op->etag, MD5_BYTES));
@@ -335,8 +357,10 @@ static enum step_result part_copy_reply(struct task *task)
     xml_writer_raw(&xml, "LastModified",
                    s3_iso8601(req->arena, reply->part != NULL ? reply->part->stamp : reply->stamp));
     xml_writer_quoted(&xml, "ETag", s3_etag(req->arena, slice_of(op->etag, MD5_BYTES), 0, false));
-    if (op->lookup.upload->checksum_algorithm != CHECKSUM_NONE) {
-        s3_xml_checksums(req, &xml, op->part.checksums, op->part.n_checksums, 0);
+    for (size_t i = 0; i < op->part.n_checksums; i++) {
+        if (op->part.checksums[i]->algorithm == op->lookup.upload->checksum_algorithm) {
+            s3_xml_checksums(req, &xml, &op->part.checksums[i], 1, 0);
+        }
     }
     xml_writer_close(&xml);
     return s3_reply_xml(req, 200);
@@ -364,6 +388,7 @@ static void part_copy_release(struct task *task)
         op->got = false;
         op->get.record = NULL;
     }
+    source_digest_release(&op->digest);
     copy_source_release(&op->source);
 }
 
@@ -379,6 +404,7 @@ const struct s3_handler upload_part_copy = {
                 {"source", part_copy_source},
                 {"decide", part_copy_decide},
                 {"gather", part_copy_gather},
+                {"digest", part_copy_digest},
                 {"store", part_copy_store},
                 {"copy", part_copy_commit},
                 {"reply", part_copy_reply},

@@ -85,6 +85,10 @@ static Kist__Record *copy_record(struct apply *apply, const Kist__CopyObject *co
     } else {
         drop_redirect(record);
     }
+    if (copy->record->n_checksums > 0) { /* computed anew, because the client asked for another */
+        record->checksums = copy->record->checksums;
+        record->n_checksums = copy->record->n_checksums;
+    }
     if (copy->record->n_tags > 0) {
         record->tags = copy->record->tags;
         record->n_tags = copy->record->n_tags;

@@ -227,6 +227,10 @@ static Kist__Outcome write_copy(struct fake_meta *meta, struct meta_write *call)
     record->stamp = meta->stamp;
     record->owner = copy->record->owner;
     record->storage_class = copy->record->storage_class;
+    if (copy->record->n_checksums > 0) {
+        record->checksums = copy->record->checksums;
+        record->n_checksums = copy->record->n_checksums;
+    }
     if (copy->replace) {
         record->content_type = copy->record->content_type;
         record->headers = copy->record->headers;

@@ -1,4 +1,7 @@
 """CopyObject."""
+import base64
+import hashlib
+
 import pytest
 
 BIG = bytes(range(256)) * 4096 * 3
@@ -78,6 +81,16 @@ def test_refusals(s3, raw, bucket, refused):
     for header in ("nokey", "/", "%zz/k", f"/{bucket}/"):
         reply = raw.send("PUT", f"/{bucket}/to", [("x-amz-copy-source", header)])
         assert (reply.status, reply.code) == (400, "InvalidArgument"), header
+
+
+@pytest.mark.parametrize("body", [b"small", BIG], ids=["inline", "extents"])
+def test_checksum_of_another_kind(s3, bucket, body):
+    s3.put_object(Bucket=bucket, Key="k", Body=body)
+    result = s3.copy_object(Bucket=bucket, Key="to", CopySource=f"{bucket}/k", ChecksumAlgorithm="SHA256")
+    want = base64.b64encode(hashlib.sha256(body).digest()).decode()
+    assert result["CopyObjectResult"]["ChecksumSHA256"] == want
+    got = s3.get_object(Bucket=bucket, Key="to", ChecksumMode="ENABLED")
+    assert got["ChecksumSHA256"] == want and got["Body"].read() == body
 
 
 def test_checksums_go_along(s3, bucket):

@@ -273,6 +273,22 @@ def test_part_copy(s3, bucket, size):
     assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == want
 
 
+def test_part_copy_with_checksums(s3, bucket):
+    s3.put_object(Bucket=bucket, Key="from", Body=PART * 2)
+    upload = start(s3, bucket, ChecksumAlgorithm="SHA256")
+    parts = []
+    for number, (first, last) in enumerate(((0, 5 * MIB - 1), (5 * MIB + 1, 5 * MIB + 9)), 1):
+        reply = s3.upload_part_copy(Bucket=bucket, Key="k", UploadId=upload, PartNumber=number,
+                                    CopySource=f"{bucket}/from", CopySourceRange=f"bytes={first}-{last}")
+        result = reply["CopyPartResult"]
+        piece = (PART * 2)[first:last + 1]
+        assert result["ChecksumSHA256"] == base64.b64encode(hashlib.sha256(piece).digest()).decode()
+        assert result["ETag"] == f'"{hashlib.md5(piece).hexdigest()}"'
+        parts.append({"PartNumber": number, "ETag": result["ETag"], "ChecksumSHA256": result["ChecksumSHA256"]})
+    assert complete(s3, bucket, upload, parts)["ChecksumType"] == "COMPOSITE"
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == PART + PART[1:10]
+
+
 def test_part_copy_refusals(s3, bucket, refused):
     s3.put_object(Bucket=bucket, Key="from", Body=b"0123456789")
     upload = start(s3, bucket)

@@ -328,6 +328,27 @@ static void part_copies(void **state)
     assert_string_equal(f->body.data + PART_BYTES, "234");
 }
 
+/* An upload that wants checksums gets them for copied ranges too, and then the ETag is the MD5. */
+static void part_copies_with_checksums(void **state)
+{
+    struct s3_fixture *f = *state;
+    const char *id = create(f, "x-amz-checksum-algorithm: CRC32\r\n");
+    const char *etag;
+    const char *sum;
+
+    want(f, 200, "PUT", "/bucket/big", "", whole_part());
+    want(f, 200, "PUT", target(f, id, "&partNumber=1"),
+         "x-amz-copy-source: /bucket/big\r\nx-amz-copy-source-range: bytes=10-30000\r\n",
+         SLICE_EMPTY);
+    sum =
+        arena_printf(&f->arena, "x-amz-checksum-crc32: %s\r\n", s3_body_element(f, "ChecksumCRC32"))
+            .data;
+    etag = s3_body_element(f, "ETag");
+    assert_string_equal(sum, crc32_header(f, slice_of(part_body, 29991)));
+    want(f, 200, "PUT", "/bucket/same", "", slice_of(part_body, 29991));
+    assert_memory_equal(etag + strlen("&quot;"), s3_reply_value(f, "ETag") + 1, 32);
+}
+
 /* What may be wrong with the copy of a part. */
 static void part_copy_refusals(void **state)
 {
@@ -381,6 +402,7 @@ int main(void)
         BOTH(object_size_header),
         BOTH(parts_page),
         BOTH(part_copies),
+        BOTH(part_copies_with_checksums),
         BOTH(part_copy_refusals),
         BOTH(refused_parts_are_discarded),
     };

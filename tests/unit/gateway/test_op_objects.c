@@ -70,14 +70,14 @@ static void location_constraints(void **state)
     } rows[] = {
         {"<CreateBucketConfiguration "
          "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><LocationConstraint>"
-         "us-east-1</LocationConstraint></CreateBucketConfiguration>", NULL},
-        { "<CreateBucketConfiguration/>",                            NULL},
-        { "<CreateBucketConfiguration><LocationConstraint>eu-west-1</LocationConstraint>"
-         "</CreateBucketConfiguration>",                    "IllegalLocationConstraintException"},
-        { "<CreateBucketConfiguration><LocationConstraint>moon</LocationConstraint>"
-         "</CreateBucketConfiguration>",                    "InvalidLocationConstraint"},
-        { "<CreateBucketConfiguration>",                             "MalformedXML"},
-        { "<Other/>",                                                "MalformedXML"},
+         "us-east-1</LocationConstraint></CreateBucketConfiguration>", NULL                                },
+        {"<CreateBucketConfiguration/>",                                        NULL                                },
+        {"<CreateBucketConfiguration><LocationConstraint>eu-west-1</LocationConstraint>"
+         "</CreateBucketConfiguration>",                               "IllegalLocationConstraintException"},
+        {"<CreateBucketConfiguration><LocationConstraint>moon</LocationConstraint>"
+         "</CreateBucketConfiguration>",                               "InvalidLocationConstraint"         },
+        {"<CreateBucketConfiguration>",                                         "MalformedXML"                      },
+        {"<Other/>",                                                            "MalformedXML"                      },
     };
     struct s3_fixture *f = *state;
 
@@ -491,6 +491,29 @@ static void copy_refusals(void **state)
                SLICE_EMPTY);
 }
 
+/* A checksum that the source does not have is computed from its bytes, inline or not. */
+static void copy_computes_checksums(void **state)
+{
+    static char big[200000];
+    struct s3_fixture *f = *state;
+    const char *sum;
+
+    memset(big, 'b', sizeof(big));
+    put(f, "from", "hello");
+    want(f, 200, "PUT", "/bucket/to",
+         "x-amz-copy-source: /bucket/from\r\nx-amz-checksum-algorithm: CRC32\r\n", SLICE_EMPTY);
+    assert_string_equal(s3_body_element(f, "ChecksumCRC32"), HELLO_CRC32);
+    want(f, 200, "PUT", "/bucket/from", "", slice_of(big, sizeof(big)));
+    want(f, 200, "PUT", "/bucket/to",
+         "x-amz-copy-source: /bucket/from\r\nx-amz-checksum-algorithm: CRC32\r\n", SLICE_EMPTY);
+    sum =
+        arena_printf(&f->arena, "x-amz-checksum-crc32: %s\r\n", s3_body_element(f, "ChecksumCRC32"))
+            .data;
+    assert_string_equal(sum, crc32_header(f, slice_of(big, sizeof(big))));
+    want(f, 200, "GET", "/bucket/to", "", SLICE_EMPTY);
+    assert_int_equal(f->body.len, sizeof(big));
+}
+
 /* Reading another's object through a copy needs the right to read it. */
 static void copy_needs_the_source(void **state)
 {
@@ -528,6 +551,7 @@ int main(void)
         BOTH(batch_limits),
         BOTH(copies),
         BOTH(copy_refusals),
+        BOTH(copy_computes_checksums),
         BOTH(copy_needs_the_source),
     };
 
