@@ -2,6 +2,7 @@
 #ifndef GATEWAY_GATEWAY_H
 #define GATEWAY_GATEWAY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -10,6 +11,13 @@
 #include "common/env/env.h"
 
 struct sigv4_cache;
+
+/* Stripe and read buffers of the whole process: one, shared by its loops. */
+struct stream_pool {
+    uint64_t budget_bytes;
+    _Atomic uint64_t used_bytes;
+    _Atomic uint32_t waiting_count; /* requests in line, of all loops */
+};
 
 /* Settings, the same for all loops; lives as long as the gateways. */
 struct gateway_config {
@@ -23,6 +31,7 @@ struct gateway_config {
     uint64_t hedge_ms;           /* wait for a shard before a parity read */
     uint32_t incarnation;        /* minted by root at this start: part of every extent id */
     uint32_t cluster_epoch;
+    struct stream_pool *stream_pool; /* NULL: every loop has a budget of its own */
 };
 
 /* Stripe and read buffers of all requests of one loop. A request that finds none waits in line; a line that

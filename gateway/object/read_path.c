@@ -70,7 +70,7 @@ static bool read_room(struct read_state *state, uint64_t bytes, bool must)
     }
     if (must) {
         stream_memory_force(gateway, needed - state->admitted_bytes);
-    } else if (!stream_memory_try(gateway, needed - state->admitted_bytes)) {
+    } else if (!stream_memory_spare(gateway, needed - state->admitted_bytes)) {
         return false;
     }
     state->admitted_bytes = needed;
@@ -177,6 +177,14 @@ static void read_send(struct read_state *state)
 {
     struct read_path *path = state->path;
 
+    if (path->sink != NULL) {
+        state->write.rc = RC_OK;
+        for (size_t i = 0; i < state->front->slice_count && state->write.rc == RC_OK; i++) {
+            state->write.rc = path->sink(path, state->front->slices[i]);
+        }
+        read_sent(state);
+        return;
+    }
     if (!path->begun) {
         path->begun = true;
         path->begin(path);
@@ -221,12 +229,25 @@ static bool read_pump_front(struct read_state *state)
     return true;
 }
 
+/* Somebody waits for memory: what the windows that exist do not need is given back. */
+static void read_give_back(struct read_state *state)
+{
+    uint64_t spare = state->admitted_bytes - state->windows_bytes;
+
+    state->admitted_bytes -= spare;
+    stream_memory_give(state->path->gateway, spare);
+}
+
 /* Reads ahead while the client takes the front. */
 static bool read_pump_next(struct read_state *state)
 {
     struct read_window *window;
 
     if (state->next != NULL || state->front == NULL || !state->front->ready) {
+        return false;
+    }
+    if (stream_memory_wanted(state->path->gateway)) {
+        read_give_back(state);
         return false;
     }
     window = read_make(state);

@@ -383,6 +383,22 @@ static void write_read_done(struct payload_read *read)
     write_pump(state);
 }
 
+/* Somebody waits for memory: the free buffer goes, the other one (being sent, or free as well)
+ * stays. */
+static void write_shrink(struct write_state *state)
+{
+    struct write_buffer *spare = &state->buffers[state->fill];
+
+    mem_free(spare->data);
+    state->buffers[0] = state->buffers[1 - state->fill];
+    state->buffers[1] = (struct write_buffer){0};
+    state->fill = 0;
+    state->send = 0;
+    state->plan.buffers = 1;
+    state->admitted_bytes -= state->plan.stripe_bytes;
+    stream_memory_give(state->path->gateway, state->plan.stripe_bytes);
+}
+
 /* True when it changed something. */
 static bool write_fill(struct write_state *state)
 {
@@ -390,6 +406,10 @@ static bool write_fill(struct write_state *state)
 
     if (state->reading || state->ended || buffer->filled || state->failed != RC_OK) {
         return false;
+    }
+    if (state->plan.buffers > 1 && stream_memory_wanted(state->path->gateway)) {
+        write_shrink(state);
+        return true;
     }
     state->reading = true;
     if (!payload_read(state->path->payload, &state->read, buffer->data, state->plan.stripe_bytes)) {
@@ -455,7 +475,7 @@ static void write_admit(struct write_state *state)
     enum rc rc = RC_OK;
 
     state->admitted_bytes = write_plan_memory(&state->plan);
-    if (!stream_memory_try(gateway, state->admitted_bytes)) {
+    if (state->plan.buffers == 1 || !stream_memory_spare(gateway, state->admitted_bytes)) {
         state->plan.buffers = 1;
         state->admitted_bytes = write_plan_memory(&state->plan);
         rc = stream_memory_take(gateway, &state->wait, state->admitted_bytes);

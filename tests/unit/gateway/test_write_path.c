@@ -497,6 +497,72 @@ static void line_is_fair(void **state)
     end(f);
 }
 
+struct waiter {
+    struct memory_wait wait;
+    bool done;
+};
+
+static void on_memory(struct memory_wait *wait)
+{
+    CONTAINER_OF(wait, struct waiter, wait)->done = true;
+}
+
+/* An upload with two buffers goes on with one when somebody waits for memory, at any moment. */
+static void comfort_is_given_back(void **state)
+{
+    (void)state;
+    for (unsigned delay = 0; delay < 120; delay++) {
+        struct fixture *f = begin(two_and_two, 1, 9 * STRIPE + 3);
+        struct gateway *gateway = &f->world.gateway;
+        struct waiter waiter = {.wait.done = on_memory};
+        uint64_t large = gateway->memory.budget_bytes / 8 * 7 - 600 * KIB;
+
+        start(f, true);
+        assert_int_equal(gateway->memory.used_bytes, 768 * KIB);
+        for (unsigned i = 0; i < delay && !f->world.done; i++) {
+            (void)(fake_http_run(&f->world.http) || sim_step(sim_of(f->world.env)));
+        }
+        if (!f->world.done) {
+            assert_int_equal(stream_memory_take(gateway, &waiter.wait, large), RC_AGAIN);
+            while (!waiter.done) { /* the client is faster than any timer */
+                assert_true(fake_http_run(&f->world.http) || sim_step(sim_of(f->world.env)));
+            }
+            assert_int_equal(waiter.wait.rc, RC_OK);
+            stream_memory_give(gateway, large);
+        }
+        assert_true(world_run(&f->world, &f->world.done));
+        assert_int_equal(f->world.task.error.rc, RC_OK);
+        check_pieces(f);
+        end(f);
+    }
+}
+
+/* Loops share the budget: what one gives back, the other finds. */
+static void pool_of_two_loops(void **state)
+{
+    struct fixture *f = begin(two_and_two, 1, 3 * STRIPE);
+    struct stream_pool pool = {.budget_bytes = 1024 * KIB};
+    struct gateway other = f->world.gateway;
+
+    (void)state;
+    f->world.config.stream_pool = &pool;
+    list_init(&other.memory.waiting);
+    assert_true(stream_memory_try(&other, 600 * KIB));
+    start(f, true);
+    sim_run_for(sim_of(f->world.env), SIM_S);
+    assert_int_equal(pool.waiting_count, 1);
+    assert_true(stream_memory_wanted(&other));
+    assert_false(stream_memory_try(&other, 200 * KIB));
+    stream_memory_give(&other, 600 * KIB);
+    assert_true(world_run(&f->world, &f->world.done));
+    assert_int_equal(f->world.task.error.rc, RC_OK);
+    check_pieces(f);
+    assert_int_equal(pool.used_bytes, 0);
+    assert_int_equal(pool.waiting_count, 0);
+    f->world.config.stream_pool = NULL;
+    end(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +579,8 @@ int main(void)
         cmocka_unit_test(one_buffer_when_scarce),
         cmocka_unit_test(waits_in_line),
         cmocka_unit_test(line_is_fair),
+        cmocka_unit_test(comfort_is_given_back),
+        cmocka_unit_test(pool_of_two_loops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
