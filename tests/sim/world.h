@@ -36,5 +36,7 @@ void world_count_up(const char *what, uint64_t by);
 void world_raft(uint64_t seed);
 void world_metad(uint64_t seed);
 void world_datad(uint64_t seed);
+void scenario_put_boundaries(uint64_t seed);
+void scenario_install_cut_twice(uint64_t seed);
 
 #endif
