@@ -29,6 +29,30 @@ static void error_signature(const struct s3_request *req, struct xml_writer *xml
     xml_writer_text(xml, "CanonicalRequest", auth->canonical_request);
 }
 
+/* Which condition it was: the first one that the request holds, in the order of their weight. */
+static void error_condition(const struct s3_request *req, struct xml_writer *xml)
+{
+    static const struct {
+        const char *header;
+        const char *name;
+    } conditions[] = {
+        {"x-amz-copy-source-if-match",            "x-amz-copy-source-If-Match"           },
+        {"x-amz-copy-source-if-none-match",       "x-amz-copy-source-If-None-Match"      },
+        {"x-amz-copy-source-if-unmodified-since", "x-amz-copy-source-If-Unmodified-Since"},
+        {"x-amz-copy-source-if-modified-since",   "x-amz-copy-source-If-Modified-Since"  },
+        {"if-match",                              "If-Match"                             },
+        {"if-none-match",                         "If-None-Match"                        },
+        {"if-unmodified-since",                   "If-Unmodified-Since"                  },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(conditions); i++) {
+        if (s3_header(req, conditions[i].header).data != NULL) {
+            xml_writer_str(xml, "Condition", conditions[i].name);
+            return;
+        }
+    }
+}
+
 static void error_details(const struct s3_request *req, struct xml_writer *xml)
 {
     char now[TIME_ISO8601_BYTES + 1];
@@ -64,6 +88,9 @@ static void error_details(const struct s3_request *req, struct xml_writer *xml)
         if (req->error_extra.len == 0) { /* a copy's source says its own */
             xml_writer_text(xml, "Key", req->key);
         }
+        break;
+    case S3_PreconditionFailed:
+        error_condition(req, xml);
         break;
     case S3_NoSuchUpload:
         xml_writer_text(xml, "UploadId", s3_param(req, "uploadId"));
