@@ -164,7 +164,7 @@ static void entries_reserve(struct consensus *core, uint32_t count)
 
 static void message_from_raft(const struct raft_message *from, struct consensus_message *out)
 {
-    *out = (struct consensus_message){.peer = from->server_id};
+    *out = (struct consensus_message){.kind = MESSAGE_APPEND, .peer = from->server_id};
     switch (from->type) {
     case RAFT_APPEND_ENTRIES:
         out->kind = MESSAGE_APPEND;
@@ -472,7 +472,7 @@ enum rc consensus_receive(struct consensus *core, uint64_t now_ms,
                           const struct consensus_message *message, struct consensus_update *update,
                           struct error *error)
 {
-    struct raft_message to = {0};
+    struct raft_message to = {.type = RAFT_APPEND_ENTRIES};
     struct raft_event event = {.type = RAFT_RECEIVE};
     char address[ADDRESS_BYTES];
     enum rc rc = RC_OK;
@@ -550,10 +550,12 @@ enum rc consensus_timeout(struct consensus *core, uint64_t now_ms, struct consen
     return core_step(core, now_ms, &event, update, error);
 }
 
-enum rc consensus_submit(struct consensus *core, uint64_t now_ms, enum entry_type type,
-                         uint32_t count, struct slice configuration,
-                         struct consensus_update *update, struct error *error)
+enum rc consensus_submit(struct consensus *core, uint64_t now_ms,
+                         const struct consensus_submission *what, struct consensus_update *update,
+                         struct error *error)
 {
+    const enum entry_type type = what->type;
+    const uint32_t count = what->count;
     struct raft_event event = {.type = RAFT_SUBMIT};
     struct raft_buffer batch = {.base = NULL, .len = 0};
     enum rc rc = RC_OK;
@@ -562,7 +564,7 @@ enum rc consensus_submit(struct consensus *core, uint64_t now_ms, enum entry_typ
     ASSERT(type != ENTRY_CHANGE || count == 1);
     *update = (struct consensus_update){0};
     if (type == ENTRY_CHANGE) {
-        if (!change_buffer(configuration, &batch)) {
+        if (!change_buffer(what->configuration, &batch)) {
             return error_set(error, RC_INVALID, "configuration is unreadable");
         }
     } else {

@@ -141,10 +141,15 @@ enum rc consensus_trimmed(struct consensus *core, uint64_t now_ms,
                           struct consensus_update *update, struct error *error);
 enum rc consensus_timeout(struct consensus *core, uint64_t now_ms, struct consensus_update *update,
                           struct error *error);
-/* Entries of the current term, all of one type; `configuration` for ENTRY_CHANGE (count 1). */
-enum rc consensus_submit(struct consensus *core, uint64_t now_ms, enum entry_type type,
-                         uint32_t count, struct slice configuration,
-                         struct consensus_update *update, struct error *error);
+/* Entries of the current term, all of one type. */
+struct consensus_submission {
+    enum entry_type type;
+    uint32_t count;             /* 1 for ENTRY_CHANGE */
+    struct slice configuration; /* of an ENTRY_CHANGE */
+};
+enum rc consensus_submit(struct consensus *core, uint64_t now_ms,
+                         const struct consensus_submission *what, struct consensus_update *update,
+                         struct error *error);
 /* Hands leadership to the voter that is furthest. */
 enum rc consensus_transfer(struct consensus *core, uint64_t now_ms, struct consensus_update *update,
                            struct error *error);

@@ -267,6 +267,8 @@ static bool settle_role(struct replica *r)
 /* A new leader knows what is committed only when an entry of its own term is. */
 static bool settle_barrier(struct replica *r)
 {
+    static const struct consensus_submission barrier = {.type = ENTRY_BARRIER, .count = 1};
+
     if (r->role != CONSENSUS_LEADER || r->own_index != 0) {
         return false;
     }
@@ -275,10 +277,9 @@ static bool settle_barrier(struct replica *r)
         return false;
     }
     r->own_index = r->entries.last_index + 1;
-    driver_carry_out(r,
-                     consensus_submit(r->core, replica_now_ms(r), ENTRY_BARRIER, 1, SLICE_EMPTY,
-                                      &r->update, &r->step_error),
-                     NULL);
+    driver_carry_out(
+        r, consensus_submit(r->core, replica_now_ms(r), &barrier, &r->update, &r->step_error),
+        NULL);
     return true;
 }
 

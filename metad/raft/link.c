@@ -128,15 +128,28 @@ static void frame_open(struct replica *r, const struct consensus_message *messag
     frame_begin(&r->frame, &header);
 }
 
+static enum message_kind frame_kind(enum consensus_message_kind kind)
+{
+    switch (kind) {
+    case MESSAGE_APPEND:
+        return FRAME_APPEND;
+    case MESSAGE_APPEND_RESULT:
+        return FRAME_APPEND_RESULT;
+    case MESSAGE_VOTE:
+        return FRAME_VOTE;
+    case MESSAGE_VOTE_RESULT:
+        return FRAME_VOTE_RESULT;
+    case MESSAGE_TIMEOUT_NOW:
+        return FRAME_TIMEOUT_NOW;
+    case MESSAGE_INSTALL:
+    default:
+        ASSERT(kind == MESSAGE_TIMEOUT_NOW); /* a copy is streamed instead */
+        return FRAME_TIMEOUT_NOW;
+    }
+}
+
 static void send_small(struct replica *r, const struct consensus_message *message)
 {
-    static const enum message_kind kinds[] = {
-        [MESSAGE_APPEND] = FRAME_APPEND,
-        [MESSAGE_APPEND_RESULT] = FRAME_APPEND_RESULT,
-        [MESSAGE_VOTE] = FRAME_VOTE,
-        [MESSAGE_VOTE_RESULT] = FRAME_VOTE_RESULT,
-        [MESSAGE_TIMEOUT_NOW] = FRAME_TIMEOUT_NOW,
-    };
     struct consensus_message copy = *message;
 
     /* Only the election that a TimeoutNow asked for may disrupt: its leader has given up its lease.
@@ -148,7 +161,7 @@ static void send_small(struct replica *r, const struct consensus_message *messag
         r->lease.ended = true;
         atomic_store(&r->shared_lease_until_ns, 0);
     }
-    frame_open(r, &copy, kinds[copy.kind]);
+    frame_open(r, &copy, frame_kind(copy.kind));
     frame_message(&r->frame, &copy);
     frame_leave(r, copy.peer);
 }
@@ -237,14 +250,13 @@ static void read_done(struct env_work *work)
     struct replica *r = link->replica;
 
     link->reading = false;
-    if (r->stopped || r->closing) {
-        link_clear(link);
-    } else if (link->read_rc == RC_OK) {
+    if (link->read_rc == RC_OK && !r->stopped && !r->closing) {
         read_send(link);
-    } else if (link->read_rc == RC_CORRUPT || link->read_rc == RC_IO) {
-        driver_fail(r, &link->read_error);
     } else {
-        link_clear(link); /* trimmed meanwhile: the core will see that the peer lags */
+        link_clear(link); /* trimmed meanwhile, perhaps: the core will see that the peer lags */
+    }
+    if (link->read_rc == RC_CORRUPT || link->read_rc == RC_IO) {
+        driver_fail(r, &link->read_error);
     }
     mem_free(link->read.block);
     link->read.block = NULL;

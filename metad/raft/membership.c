@@ -131,6 +131,7 @@ static void change_submit(struct replica *r)
     struct consensus_configuration members;
     char bytes[LOG_CONFIGURATION_BYTES_MAX];
     struct log_entry entry = {.type = ENTRY_CHANGE};
+    struct consensus_submission what = {.type = ENTRY_CHANGE, .count = 1};
     enum rc rc = RC_OK;
 
     if (consensus_members(r->core, &members, NULL)) {
@@ -149,8 +150,8 @@ static void change_submit(struct replica *r)
     entry.block->len = entry.len;
     memcpy(entry.block->bytes, bytes, entry.len);
     entry.data = entry.block->bytes;
-    rc = consensus_submit(r->core, replica_now_ms(r), ENTRY_CHANGE, 1,
-                          slice_of(entry.data, entry.len), &r->update, &r->step_error);
+    what.configuration = slice_of(entry.data, entry.len);
+    rc = consensus_submit(r->core, replica_now_ms(r), &what, &r->update, &r->step_error);
     if (rc == RC_OK) {
         r->change->index = r->update.entries_index;
         driver_carry_out(r, RC_OK, &entry);

@@ -261,7 +261,9 @@ static void decode_snapshot_begin(struct reader *reader, struct frame *out)
         return;
     }
     snapshot->configuration_len = (uint32_t)len;
-    memcpy(snapshot->configuration, bytes.data, bytes.len);
+    if (bytes.len > 0) {
+        memcpy(snapshot->configuration, bytes.data, bytes.len);
+    }
 }
 
 static void decode_small(struct reader *reader, struct consensus_message *message,
@@ -300,8 +302,8 @@ static void decode_body(struct reader *reader, struct frame *out, struct log_ent
     case FRAME_VOTE:
     case FRAME_VOTE_RESULT:
     case FRAME_TIMEOUT_NOW:
-        out->message =
-            (struct consensus_message){.peer = out->header.from, .term = out->header.term};
+        out->message = (struct consensus_message){
+            .kind = MESSAGE_APPEND, .peer = out->header.from, .term = out->header.term};
         if (out->header.kind == FRAME_APPEND) {
             decode_append(reader, &out->message, entries);
         } else {

@@ -128,6 +128,7 @@ static void refuse_waiting(struct replica *r, enum rc rc)
 /* One step for as many as fit; false: no more. */
 static bool submit(struct replica *r)
 {
+    struct consensus_submission what = {.type = ENTRY_COMMAND};
     struct log_entry *entries = NULL;
     struct entry_block *block = NULL;
     uint32_t count = 0;
@@ -148,8 +149,8 @@ static bool submit(struct replica *r)
     }
     entries = mem_alloc(count * sizeof(*entries));
     block = gather(r, count, bytes, entries);
-    rc = consensus_submit(r->core, replica_now_ms(r), ENTRY_COMMAND, count, SLICE_EMPTY, &r->update,
-                          &r->step_error);
+    what.count = count;
+    rc = consensus_submit(r->core, replica_now_ms(r), &what, &r->update, &r->step_error);
     if (rc == RC_OK) {
         submitted(r, count, r->update.entries_index, consensus_term(r->core));
         driver_carry_out(r, RC_OK, entries);

@@ -171,7 +171,7 @@ static void job_done(struct env_work *work)
     struct replica *r = s->replica;
 
     s->working = false;
-    if (r->stopped) {
+    if (r->stopped || s->aborted) {
         receive_free(s);
     } else if (s->finishing) {
         if (s->rc == RC_OK) {
@@ -180,8 +180,6 @@ static void job_done(struct env_work *work)
             error_prefix(&s->error, "swap in the copied state");
             driver_fail(r, &s->error);
         }
-    } else if (s->aborted) {
-        receive_free(s);
     } else if (s->rc != RC_OK) {
         LOG_WARN("snapshot_install_failed", "group=%llu replica=%llu error=\"%s\"",
                  (unsigned long long)r->group, (unsigned long long)r->id, s->error.text);
