@@ -11,55 +11,11 @@
  */
 #include "gateway/object/write_path.h"
 
-#include <string.h>
-
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
-#include "common/ec/ec.h"
-#include "common/ec/stripe.h"
-#include "gateway/object/extent_writer.h"
-#include "gateway/object/memory.h"
 #include "gateway/object/shard_discard.h"
-#include "gateway/object/write_plan.h"
-
-struct write_buffer {
-    char *data;
-    size_t len;
-    bool filled;
-};
-
-struct write_state {
-    struct write_path *path;
-    struct write_plan plan;
-    struct memory_wait wait;
-    uint64_t admitted_bytes;
-    struct write_buffer buffers[WRITE_BUFFERS_MAX];
-    char *parity;
-    size_t parity_size;
-    uint32_t fill; /* the buffer that is or will be filled */
-    uint32_t send; /* the buffer that is or will be sent */
-    uint64_t sent_bytes;
-    struct payload_read read;
-    bool reading;
-    bool ended; /* the payload gave its last byte, and all is well with it */
-    /* The extent under way. */
-    struct extent_writer extent;
-    struct extent_shard *shards;
-    uint32_t shard_capacity;
-    bool open;    /* begun, not sealed */
-    bool calling; /* a call to its shards is under way */
-    uint64_t extent_len;
-    /* Sealed so far. */
-    Kist__Piece **pieces;
-    size_t piece_count;
-    size_t piece_capacity;
-    enum rc failed;
-    const char *failed_text;
-    /* The outcome, when known before write_path_start() returns. */
-    bool starting;
-    bool finished;
-};
+#include "gateway/object/write_state.h"
 
 static void write_pump(struct write_state *state);
 
@@ -103,55 +59,6 @@ static void write_finish(struct write_state *state)
     task_resume(path->parent, state->failed);
 }
 
-static void write_fail(struct write_state *state, enum rc rc, const char *text)
-{
-    if (state->failed == RC_OK) {
-        state->failed = rc;
-        state->failed_text = text;
-    }
-}
-
-/* ---- Pieces ---- */
-
-static Kist__Piece *write_piece(struct write_state *state)
-{
-    struct arena *arena = state->path->arena;
-    Kist__Piece *piece = arena_alloc_raw(arena, sizeof(*piece));
-    Kist__Extent *extent = arena_alloc_raw(arena, sizeof(*extent));
-    uint8_t *id = arena_alloc_raw(arena, EXTENT_ID_BYTES);
-
-    kist__piece__init(piece);
-    kist__extent__init(extent);
-    memcpy(id, state->extent.id.bytes, EXTENT_ID_BYTES);
-    extent->id = (ProtobufCBinaryData){.data = id, .len = EXTENT_ID_BYTES};
-    extent->pg = state->extent.group->id;
-    extent->pg_epoch = state->extent.group->epoch;
-    extent->kind = state->extent.kind;
-    extent->data_shards = state->extent.kind == EXTENT_KIND_REPLICA ? 1 : state->plan.k;
-    extent->parity_shards = state->plan.m;
-    extent->stripe_unit = state->extent.kind == EXTENT_KIND_REPLICA ? 0 : state->plan.unit;
-    extent->length = state->extent_len;
-    extent->durable = state->extent.durable;
-    piece->length = state->extent_len;
-    piece->extent = extent;
-    return piece;
-}
-
-static void write_add_piece(struct write_state *state)
-{
-    if (state->piece_count == state->piece_capacity) {
-        size_t capacity = state->piece_capacity == 0 ? 4 : 2 * state->piece_capacity;
-        Kist__Piece **grown = arena_alloc_raw(state->path->arena, capacity * sizeof(*grown));
-
-        if (state->piece_count > 0) {
-            memcpy(grown, state->pieces, state->piece_count * sizeof(*grown));
-        }
-        state->pieces = grown;
-        state->piece_capacity = capacity;
-    }
-    state->pieces[state->piece_count++] = write_piece(state);
-}
-
 /* ---- Sending ---- */
 
 static void write_sent(struct write_state *state)
@@ -188,90 +95,6 @@ static void write_extent_done(struct extent_writer *extent)
         break;
     }
     write_pump(state);
-}
-
-/* A group of another shape may need more room for parity. */
-static bool write_parity_room(struct write_state *state)
-{
-    size_t more = state->plan.parity_bytes - state->parity_size;
-
-    if (more == 0) {
-        return true;
-    }
-    if (!stream_memory_try(state->path->gateway, more)) {
-        return false;
-    }
-    state->admitted_bytes += more;
-    mem_free(state->parity);
-    state->parity_size = state->plan.parity_bytes;
-    state->parity = mem_alloc_pages(state->parity_size);
-    return true;
-}
-
-/* A new id, a group that is healthy now, writers for its shards. Nothing is asked yet. */
-static bool write_extent_prepare(struct write_state *state, enum extent_kind kind)
-{
-    struct write_path *path = state->path;
-    struct gateway *gateway = path->gateway;
-    struct extent_id id = gateway_new_id(gateway);
-    const Kist__PlacementGroup *group =
-        extent_choose_group(path->view, gateway->data, gateway->env->random(gateway->env));
-
-    if (group == NULL || !write_plan_adapt(&state->plan, group) || !write_parity_room(state)) {
-        write_fail(state, RC_BUSY, "no placement group has all its disks");
-        return false;
-    }
-    state->extent = (struct extent_writer){.done = write_extent_done,
-                                           .data = gateway->data,
-                                           .group = group,
-                                           .kind = kind,
-                                           .id = id,
-                                           .layout = path->layout,
-                                           .home_bucket = path->bucket_id,
-                                           .home_key = path->key};
-    state->extent_len = 0;
-    uint32_t count = extent_writer_shards(&state->extent);
-    if (count > state->shard_capacity) {
-        state->shards = arena_alloc_raw(path->arena, count * sizeof(*state->shards));
-        state->shard_capacity = count;
-    }
-    uint64_t bytes = state->plan.extent_bytes;
-    if (path->payload->has_length && path->payload->length - state->sent_bytes < bytes) {
-        bytes = path->payload->length - state->sent_bytes;
-    }
-    if (kind == EXTENT_KIND_STRIPED) {
-        struct stripe_geometry geometry = {
-            .k = state->plan.k, .unit = state->plan.unit, .length = bytes};
-
-        bytes = stripe_shard_length(&geometry);
-    }
-    extent_writer_init(&state->extent, state->shards, bytes);
-    return true;
-}
-
-/* Cuts the filled stripe into units, zeros behind its last byte, parity behind them. */
-static void write_encode(struct write_state *state, struct slice units[LIMIT_SHARDS])
-{
-    const struct write_plan *plan = &state->plan;
-    struct write_buffer *buffer = &state->buffers[state->send];
-    struct stripe_geometry geometry = {
-        .k = plan->k, .unit = plan->unit, .length = state->extent_len + buffer->len};
-    size_t unit = stripe_of(&geometry, state->extent_len).unit;
-    uint8_t *data[LIMIT_DATA_SHARDS];
-    uint8_t *parity[LIMIT_PARITY_SHARDS] = {NULL};
-
-    ASSERT(unit * plan->k <= plan->stripe_bytes && unit * plan->m <= state->parity_size);
-    ASSERT(buffer->len <= unit * plan->k);
-    memset(buffer->data + buffer->len, 0, unit * plan->k - buffer->len);
-    for (uint32_t i = 0; i < plan->k; i++) {
-        data[i] = (uint8_t *)buffer->data + i * unit;
-        units[i] = slice_of(data[i], unit);
-    }
-    for (uint32_t i = 0; i < plan->m; i++) {
-        parity[i] = (uint8_t *)state->parity + i * unit;
-        units[plan->k + i] = slice_of(parity[i], unit);
-    }
-    ec_encode(ec_get(plan->k, plan->m), unit, data, parity);
 }
 
 /* The whole body lies in the first buffer: no need to begin and seal apart. */
@@ -551,6 +374,7 @@ enum step_result write_path_start(struct write_path *path, struct task *parent)
     path->error = S3_OK;
     state->path = path;
     state->read.done = write_read_done;
+    state->extent_done = write_extent_done;
     state->wait.done = write_admitted;
     state->starting = true;
     write_choose(state);
