@@ -115,6 +115,9 @@ struct env_file {
     enum rc (*allocate)(struct env *env, int file, uint64_t len); /* reserves [0, len), size grows */
     enum rc (*punch)(struct env *env, int file, uint64_t at, uint64_t len);
     enum rc (*truncate)(struct env *env, int file, uint64_t len);
+    /* The first run [from, to) at or after `at` that was ever written: what lies outside of the runs reads
+     * as zeros. RC_NOT_FOUND: none up to the end. May call more than that written, never less. */
+    enum rc (*data_range)(struct env *env, int file, uint64_t at, uint64_t *from, uint64_t *to);
     enum rc (*stat)(struct env *env, const char *path, struct env_stat *out);
     enum rc (*rename)(struct env *env, const char *from, const char *to);
     enum rc (*unlink)(struct env *env, const char *path);

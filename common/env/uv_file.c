@@ -187,6 +187,27 @@ static enum rc file_punch(struct env *env, int file, uint64_t at, uint64_t len)
     return rc_of(result);
 }
 
+static enum rc file_data_range(struct env *env, int file, uint64_t at, uint64_t *from,
+                               uint64_t *to)
+{
+    off_t data = lseek(file, (off_t)at, SEEK_DATA);
+    off_t hole;
+
+    (void)env;
+    if (data < 0 && errno == ENXIO) {
+        return RC_NOT_FOUND;
+    }
+    hole = data < 0 ? -1 : lseek(file, data, SEEK_HOLE);
+    if (hole < 0) { /* a file system that cannot tell: all may be data */
+        *from = at;
+        *to = UINT64_MAX;
+        return RC_OK;
+    }
+    *from = (uint64_t)data;
+    *to = (uint64_t)hole;
+    return RC_OK;
+}
+
 static enum rc file_stat(struct env *env, const char *path, struct env_stat *out)
 {
     struct stat found;
@@ -303,6 +324,7 @@ const struct env_file env_uv_file = {
     .allocate = file_allocate,
     .punch = file_punch,
     .truncate = file_truncate,
+    .data_range = file_data_range,
     .stat = file_stat,
     .rename = file_rename,
     .unlink = file_unlink,

@@ -11,6 +11,28 @@ enum {
 
 static_assert(WINDOW_BYTES % SEGMENT_BLOCK == 0, "verification reads whole blocks");
 
+static void scan_find_runs(struct scan *scan)
+{
+    uint64_t at = scan->next;
+
+    while (at < scan->limit) {
+        struct scan_run *run = &scan->runs[scan->run_count];
+        enum rc rc = scan->env->file->data_range(scan->env, scan->file, at, &run->from, &run->to);
+
+        if (rc == RC_NOT_FOUND) {
+            return;
+        }
+        if (rc != RC_OK || scan->run_count + 1 == SCAN_RUNS_MAX) {
+            run->from = rc == RC_OK ? run->from : at;
+            run->to = scan->limit;
+        }
+        run->from = run->from / SEGMENT_ALIGN * SEGMENT_ALIGN;
+        run->to = run->to < scan->limit ? segment_align_up(run->to) : scan->limit;
+        at = run->to;
+        scan->run_count += 1;
+    }
+}
+
 void scan_open(struct scan *scan, const struct scan_options *options)
 {
     ASSERT(options->from % SEGMENT_ALIGN == 0);
@@ -24,6 +46,7 @@ void scan_open(struct scan *scan, const struct scan_options *options)
                           .block = mem_alloc_pages(SEGMENT_ALIGN),
                           .footer_bytes = mem_alloc_pages(FOOTER_BYTES_MAX)};
     scan->tail = scan->next;
+    scan_find_runs(scan);
 }
 
 void scan_close(struct scan *scan)
@@ -54,6 +77,19 @@ static const uint8_t *scan_block(struct scan *scan, uint64_t at)
     scan->window_len = rc == RC_OK ? got : 0;
     scan->read_errors += rc == RC_OK ? 0 : 1;
     return scan->window_len >= SEGMENT_ALIGN ? scan->window : NULL;
+}
+
+/* Passes over what was allocated and never written: most of a young segment. */
+static void scan_skip_unwritten(struct scan *scan)
+{
+    while (scan->run_at < scan->run_count && scan->next >= scan->runs[scan->run_at].to) {
+        scan->run_at += 1;
+    }
+    if (scan->run_at == scan->run_count) {
+        scan->next = scan->limit;
+    } else if (scan->next < scan->runs[scan->run_at].from) {
+        scan->next = scan->runs[scan->run_at].from;
+    }
 }
 
 /* Takes in the footer that ends at `end`, if there is a whole one there. */
@@ -136,7 +172,7 @@ static bool scan_try_reserved(struct scan *scan, uint64_t at, const uint8_t *blo
 
 enum rc scan_next(struct scan *scan)
 {
-    while (scan->next < scan->limit) {
+    for (scan_skip_unwritten(scan); scan->next < scan->limit; scan_skip_unwritten(scan)) {
         uint64_t at = scan->next;
         const uint8_t *block = scan_block(scan, at);
         enum segment_block_kind kind =

@@ -22,6 +22,8 @@
 
 enum scan_kind { SCAN_SHARD = 1, SCAN_DELETES };
 
+enum { SCAN_RUNS_MAX = 64 };
+
 struct scan {
     /* The record that scan_next() found. */
     enum scan_kind kind;
@@ -41,6 +43,14 @@ struct scan {
     struct segment_identity identity;
     uint64_t next;
     uint64_t limit;
+    /* Runs that were ever written, asked before the first read: what a read brings into the page cache
+     * looks written afterwards. The last one reaches to the limit when there are too many. */
+    struct scan_run {
+        uint64_t from;
+        uint64_t to;
+    } runs[SCAN_RUNS_MAX];
+    uint32_t run_count;
+    uint32_t run_at;
     uint8_t *window;
     uint64_t window_at;
     size_t window_len;

@@ -259,6 +259,40 @@ static enum rc file_truncate(struct env *env, int file, uint64_t len)
     return file_resize(env, file, FILE_TRUNCATE, 0, len);
 }
 
+/* By 4 KiB pages; one that cannot be read counts as written. */
+static bool page_is_zero(struct env *env, int file, uint64_t at, bool *end)
+{
+    static const char zeros[4096];
+    char page[4096];
+    size_t got = 0;
+
+    if (env->file->read(env, file, page, sizeof(page), at, &got) != RC_OK) {
+        return false;
+    }
+    *end = got == 0;
+    return memcmp(page, zeros, got) == 0;
+}
+
+static enum rc file_data_range(struct env *env, int file, uint64_t at, uint64_t *from,
+                               uint64_t *to)
+{
+    bool end = false;
+
+    at = at / 4096 * 4096;
+    while (page_is_zero(env, file, at, &end)) {
+        if (end) {
+            return RC_NOT_FOUND;
+        }
+        at += 4096;
+    }
+    *from = at;
+    do {
+        at += 4096;
+    } while (!page_is_zero(env, file, at, &end));
+    *to = at;
+    return RC_OK;
+}
+
 static enum rc file_stat(struct env *env, const char *path, struct env_stat *out)
 {
     struct sim_node *node = sim_node_of(env);
@@ -475,6 +509,7 @@ const struct env_file sim_file = {
     .allocate = file_allocate,
     .punch = file_punch,
     .truncate = file_truncate,
+    .data_range = file_data_range,
     .stat = file_stat,
     .rename = file_rename,
     .unlink = file_unlink,
