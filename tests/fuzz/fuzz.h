@@ -21,7 +21,8 @@ static inline uint8_t fuzz_u8(struct fuzz_input *input)
 
     if (input->rest.len > 0) {
         value = (uint8_t)input->rest.data[0];
-        input->rest = slice_after(input->rest, 1);
+        input->rest.data += 1;
+        input->rest.len -= 1;
     }
     return value;
 }
@@ -41,7 +42,8 @@ static inline struct slice fuzz_bytes(struct fuzz_input *input, size_t max)
     struct slice out = {.data = input->rest.data,
                         .len = input->rest.len < max ? input->rest.len : max};
 
-    input->rest = slice_after(input->rest, out.len);
+    input->rest.data += out.len; /* never NULL: only the parsers' own slices may be */
+    input->rest.len -= out.len;
     return out;
 }
 

@@ -18,7 +18,6 @@ static size_t tree_count(const struct xml_node *root)
         const struct xml_node *node = stack[--depth];
 
         count += 1;
-        ASSERT(node->name.len > 0);
         ASSERT(node->children == NULL || node->text.len == 0);
         if (node->next != NULL) {
             stack[depth++] = node->next;
