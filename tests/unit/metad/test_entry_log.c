@@ -121,7 +121,7 @@ static void keep_from_follows_bytes(void **state)
     for (uint64_t index = 1; index <= 1000; index++) {
         put(&log, index, 1, 10000, ENTRY_COMMAND);
     }
-    from = entry_log_keep_from(&log, 1000, 2 * 1024 * 1024);
+    from = entry_log_keep_from(&log, 1000, 2ULL * 1024 * 1024);
     assert_true(from > 1000 - 220 && from < 1000 - 150);
     assert_int_equal(entry_log_keep_from(&log, 500, 0), 501);
     assert_int_equal(entry_log_keep_from(&log, 1000, 1ULL << 40), 1);

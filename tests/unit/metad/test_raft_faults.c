@@ -18,11 +18,15 @@
 #include "common/base/mem.h"
 #include "tests/lib/raft_world.h"
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming):
+ * the sanitizer asks for this name */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
     return 1;
 }
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)
+ */
 
 enum { FAULT_NODES = 5, CHAOS_MS = 30000, SEEDS = 12, CALLS_MAX = 8192 };
 
@@ -354,11 +358,41 @@ static void heal(struct chaos *chaos)
     chaos->heal_at = 0;
 }
 
+static uint64_t setting(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name); /* NOLINT(concurrency-mt-unsafe): one thread */
+
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* What may begin in each millisecond. */
+static void chaos_break(struct chaos *chaos)
+{
+    struct raft_world *world = &chaos->world;
+
+    if (sim_chance(world->sim, chaos->crash_per_mille)) {
+        crash_some(chaos);
+    }
+    if (sim_below(world->sim, 5000) == 0) {
+        fail_some(chaos);
+    }
+    if (chaos->heal_at == 0 && sim_below(world->sim, 3000) == 0) {
+        if (sim_chance(world->sim, 500)) {
+            partition_some(chaos);
+        } else {
+            deafen_some(chaos);
+        }
+    }
+    if (sim_below(world->sim, 3000) == 0) {
+        stop_some(chaos);
+    }
+}
+
 static void chaos_run(struct chaos *chaos)
 {
     struct raft_world *world = &chaos->world;
     const uint64_t end = sim_now(world->sim) + CHAOS_MS * SIM_MS;
-    const bool trace = getenv("RAFT_TRACE") != NULL; /* a line a second */
+    const bool trace = setting("RAFT_TRACE", 0) != 0; /* a line a second */
 
     while (sim_now(world->sim) < end) {
         sim_run_for(world->sim, SIM_MS);
@@ -373,29 +407,14 @@ static void chaos_run(struct chaos *chaos)
         if (sim_chance(world->sim, 20)) {
             read_some(chaos);
         }
-        if (sim_chance(world->sim, chaos->crash_per_mille)) {
-            crash_some(chaos);
-        }
-        if (sim_below(world->sim, 5000) == 0) {
-            fail_some(chaos);
-        }
-        stopped_restart(chaos);
-        if (trace && (sim_now(world->sim) / SIM_MS) % 1000 == 0) {
-            raft_world_print(world);
-        }
-        if (chaos->heal_at == 0 && sim_below(world->sim, 3000) == 0) {
-            if (sim_chance(world->sim, 500)) {
-                partition_some(chaos);
-            } else {
-                deafen_some(chaos);
-            }
-        }
-        if (sim_below(world->sim, 3000) == 0) {
-            stop_some(chaos);
-        }
-        stopping(chaos);
         if (sim_chance(world->sim, 3)) {
             change_some(chaos);
+        }
+        chaos_break(chaos);
+        stopped_restart(chaos);
+        stopping(chaos);
+        if (trace && (sim_now(world->sim) / SIM_MS) % 1000 == 0) {
+            raft_world_print(world);
         }
     }
 }
@@ -473,10 +492,9 @@ static void chaos_seed(uint64_t seed)
  * again. */
 static void chaos_keeps_every_promise(void **state)
 {
-    const char *seed = getenv("RAFT_SEED"); /* replays or widens: RAFT_SEED=first RAFT_SEEDS=n */
-    const char *count = getenv("RAFT_SEEDS");
-    const uint64_t first = seed != NULL ? strtoull(seed, NULL, 10) : 1;
-    const uint64_t seeds = count != NULL ? strtoull(count, NULL, 10) : SEEDS;
+    /* Replays or widens: RAFT_SEED=first RAFT_SEEDS=n */
+    const uint64_t first = setting("RAFT_SEED", 1);
+    const uint64_t seeds = setting("RAFT_SEEDS", SEEDS);
 
     (void)state;
     for (uint64_t i = 0; i < seeds; i++) {
