@@ -187,8 +187,7 @@ static enum rc file_punch(struct env *env, int file, uint64_t at, uint64_t len)
     return rc_of(result);
 }
 
-static enum rc file_data_range(struct env *env, int file, uint64_t at, uint64_t *from,
-                               uint64_t *to)
+static enum rc file_data_range(struct env *env, int file, uint64_t at, uint64_t *from, uint64_t *to)
 {
     off_t data = lseek(file, (off_t)at, SEEK_DATA);
     off_t hole;
