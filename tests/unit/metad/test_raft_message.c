@@ -227,9 +227,13 @@ static void golden_frames_are_unchanged(void **state)
     FILE *file = fopen(GOLDEN, renew != NULL ? "w" : "r");
     struct buffer bytes;
     char line[1024];
-    bool same = file != NULL;
+    bool same = true;
 
     (void)state;
+    if (file == NULL) {
+        fail_msg("%s: cannot be opened", GOLDEN);
+        return;
+    }
     buffer_init(&bytes);
     for (int kind = FRAME_APPEND; same && kind <= FRAME_SNAPSHOT_RESULT; kind++) {
         make(&bytes, (enum message_kind)kind);
