@@ -17,9 +17,9 @@ static struct env_work *work_next(struct env_work *work)
     return (struct env_work *)(uintptr_t)work->reserved[0];
 }
 
-static void work_set_next(struct env_work *work, struct env_work *follower)
+static void work_set_next(struct env_work *before, struct env_work *after)
 {
-    work->reserved[0] = (uint64_t)(uintptr_t)follower;
+    before->reserved[0] = (uint64_t)(uintptr_t)after;
 }
 
 /* Any thread: hands it to its loop. */
