@@ -16,7 +16,7 @@ void config_variable(const struct config_option *option, char out[CONFIG_VARIABL
     memcpy(out, "KIST_", at);
     ASSERT(strlen(option->name) + at < CONFIG_VARIABLE_MAX);
     for (const char *c = option->name; *c != '\0'; c++, at++) {
-        out[at] = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        out[at] = *c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
     }
     out[at] = '\0';
 }
