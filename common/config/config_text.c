@@ -2,7 +2,6 @@
  */
 #include "common/config/config.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -11,12 +10,13 @@ enum { FLAG_COLUMN = 34 };
 
 void config_variable(const struct config_option *option, char out[CONFIG_VARIABLE_MAX])
 {
+    static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     size_t at = 5;
 
     memcpy(out, "KIST_", at);
     ASSERT(strlen(option->name) + at < CONFIG_VARIABLE_MAX);
     for (const char *c = option->name; *c != '\0'; c++, at++) {
-        out[at] = *c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+        out[at] = *c >= 'a' && *c <= 'z' ? capitals[*c - 'a'] : '_';
     }
     out[at] = '\0';
 }
