@@ -2,8 +2,7 @@
  * The datad of one process: opens a store per disk, makes clients, and keeps house once a second on
  * the loop that opened it: space and presence, flushes of the indexes, compaction.
  *
- *     close: clients refuse -> wait until nothing is under way -> JOB_CLOSE on every queue -> free
- * -> done
+ *     close: clients refuse -> nothing is under way -> JOB_CLOSE on every queue -> free -> done
  */
 #include "datad/datad.h"
 

@@ -1,10 +1,9 @@
 /*
  * One extent made whole: who holds which shard, rebuild what is missing, tell metad.
  *
- *     origin (a hint: only a shard is known) -> resolve (a queue row: only the extent's id is
- * known)
- *       -> stat every shard of the current group -> rebuild each that is missing or bad -> still
- * wanted? -> SET_DURABLE
+ *     origin (a hint: only a shard is known) -> resolve (a queue row: only an extent id is known)
+ *       -> stat every shard of the current group -> rebuild each that is missing or bad
+ *       -> still owned? (else what was rebuilt is removed again) -> SET_DURABLE
  *
  * Lives on one loop; several run side by side, each with an arena of its own.
  */

@@ -1,8 +1,7 @@
 /*
  * Pages of work and the workers that take extents from them:
  *
- *     idle --timer--> page (hints | queue | walk) --> workers until it is used up --> next page or
- * idle
+ *     idle --timer--> page (hints | queue | walk) --> workers until it is used up --> next or idle
  *
  * A page lives in one arena, freed when its last extent is done.
  */

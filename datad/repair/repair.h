@@ -1,10 +1,10 @@
 /*
  * Keeps every extent at its full number of shards. Three sources of work, in this order:
  *
- *     hints   shards whose checksum failed in a read          datad_take_bad(), repair_hint()
- *     queue   writes committed with some shards missing       meta->repairs(), looked at every few
- * seconds walk    every row that owns extents against what the disks of its group hold: at start
- * when a disk is new (its refill), on demand, again while something is missing
+ *     hints   shards whose checksum failed in a read: datad_take_bad(), repair_hint()
+ *     queue   writes committed with some shards missing: meta->repairs(), every few seconds
+ *     walk    every row that owns extents against what the disks of its group hold: at start when a
+ *             disk is new (its refill), on demand, again while something is missing
  *
  * One per process, on one loop. Memory is bounded (REPAIR_PARALLEL extents at a time), traffic is
  * paced.

@@ -1,8 +1,8 @@
 /*
  * A range of a shard, verified:
  *
- *     index row (cached on the loop, else by the pool) -> segment held -> up to four reads at once
- * -> checksums
+ *     index row (cached: on the loop, else pool) -> segment held -> up to 4 reads at once ->
+ * checked
  *
  * Checksums are of whole 64 KiB blocks. Whole blocks of the range go straight to the caller's
  * memory; a block that is wanted in part (at most two: the first and the last) goes through memory

@@ -1,8 +1,8 @@
 /*
  * A shard coming in, from the caller's side:
  *
- *     begin --queue--> region --append: pool thread, checksums and pwrite, again and again--> seal
- * --queue--> done
+ *     begin --queue--> region --append: pool, checksums and pwrite, repeated--> seal --queue-->
+ * done
  *
  * Bytes do not pile up unsynced in the page cache until the seal: an append that brings a segment
  * over EARLY_SYNC_BYTES has it synced and waits for that, which also slows the writer to the disk's

@@ -1,8 +1,8 @@
 /*
  * The thread of a disk. Everything pending is one commit:
  *
- *     take each job (checks, writes) -> delete records -> fdatasync once per file -> one index
- * batch -> answer
+ *     take each job (checks, writes) -> delete records -> one fdatasync per file -> one index batch
+ *     -> answer
  *
  * A job is answered RC_OK only behind a sync that began after its bytes were written. When a sync
  * fails, every job that waits for that file fails, and so does every writer still open in it.
@@ -399,6 +399,7 @@ static void take_verified(struct store *store, const struct store_job *job)
 
     if (segment != NULL) {
         segment->verify = false;
+        segment->scrubbed_ms = store->env->clock->mono_ns(store->env) / 1000000 + 1;
         segment->stuck = segment->stuck || job->failure != RC_OK;
         segment_release(store->table, segment);
     }

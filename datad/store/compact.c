@@ -9,8 +9,9 @@
 #include "common/base/mem.h"
 #include "common/log/log.h"
 
-#define COPY_BYTES_PER_S (64ULL * 1024 * 1024)
-#define NS_PER_S         1000000000ULL
+#define COPY_BYTES_PER_S  (64ULL * 1024 * 1024)
+#define SCRUB_BYTES_PER_S (16ULL * 1024 * 1024)
+#define NS_PER_S          1000000000ULL
 
 static void compact_next(struct compact *compact, enum compact_step step);
 
@@ -30,6 +31,8 @@ static void compact_rest(struct compact *compact)
 static void step_chosen(struct compact *compact)
 {
     bool verify = compact->job.verify;
+
+    compact->scrub = compact->job.scrub;
 
     if (compact->job.rc == RC_OK) {
         compact->generation = compact->job.generation;
@@ -121,13 +124,20 @@ static void step_verified(struct compact *compact)
         compact_next(compact, COMPACT_SUSPECT);
         return;
     }
-    if (compact->rc == RC_OK && compact->bad_count == BAD_MAX) {
-        compact_next(compact, COMPACT_VERIFY);
+    if (compact->rc == RC_OK && !compact->scan_done) {
+        bool urgent = store_state(compact->store) == STORE_FULL;
+        if (compact->scrub && urgent) {
+            compact_rest(compact);
+        } else {
+            compact_next(compact, compact->scrub ? COMPACT_VERIFY_PAUSE : COMPACT_VERIFY);
+        }
         return;
     }
-    LOG_INFO("segment_verified", "disk=%llu segment=%016llx bad=%u",
-             (unsigned long long)compact->store->options.id,
-             (unsigned long long)compact->generation, compact->bad_count);
+    if (!compact->scrub) {
+        LOG_INFO("segment_verified", "disk=%llu segment=%016llx",
+                 (unsigned long long)compact->store->options.id,
+                 (unsigned long long)compact->generation);
+    }
     compact->job.failure = RC_OK;
     compact_next(compact, COMPACT_VERIFIED);
 }
@@ -209,6 +219,9 @@ static void compact_done(struct compact *compact)
     case COMPACT_VERIFY:
         compact->bad_at = 0;
         step_verified(compact);
+        return;
+    case COMPACT_VERIFY_PAUSE:
+        compact_next(compact, COMPACT_VERIFY);
         return;
     case COMPACT_SUSPECT:
         compact->bad_at += 1;
@@ -345,6 +358,11 @@ static void compact_next(struct compact *compact, enum compact_step step)
     case COMPACT_VERIFY:
         compact_work(compact, compact_verify_run);
         return;
+    case COMPACT_VERIFY_PAUSE:
+        compact->timer.fire = compact_paused;
+        compact->env->clock->timer_start(compact->env, &compact->timer,
+                                         compact->verified_bytes * NS_PER_S / SCRUB_BYTES_PER_S);
+        return;
     case COMPACT_SUSPECT:
         compact_submit(compact, JOB_SUSPECT);
         return;
@@ -388,7 +406,7 @@ void compact_tick(struct compact *compact)
 void compact_stop(struct compact *compact)
 {
     compact->stopping = true;
-    if (compact->step == COMPACT_PAUSE) {
+    if (compact->step == COMPACT_PAUSE || compact->step == COMPACT_VERIFY_PAUSE) {
         compact->env->clock->timer_start(compact->env, &compact->timer, 0);
     }
 }

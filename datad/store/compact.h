@@ -1,15 +1,16 @@
 /*
- * Gives back the space of deleted shards of one disk, one segment at a time, in the background:
+ * Gives back the space of deleted shards of one disk, a segment at a time, in the background:
  *
- *     choose -> scan (pool): list what is alive -> copy each (pool, queue) -> scan again until
- * nothing is alive
- *            -> keep its delete records that still matter -> retire row -> flush of the index ->
- * unlink -> sync
+ *     choose -> scan (pool): list what is alive -> copy each (pool, queue) -> until nothing is
+ *            -> its delete records that still matter are written again
+ *            -> retire row -> flush of the index -> unlink -> sync of the directory
  *
  * A restart at any point is safe: a copy has the attempt of its original, the index says which one
- * counts, and the original is unlinked only after the index that names the copy is durable. Also
- * checks, by direct reads, the acknowledged shards of a segment whose sync failed. Lives on one
- * loop.
+ * counts, and the original is unlinked only after the index that names the copy is durable.
+ *
+ * Also reads back, past the page cache, the acknowledged shards of a segment whose sync failed, and
+ * with nothing else to do every sealed segment in turn (scrub): what fails is told to repair.
+ * Lives on one loop.
  */
 #ifndef DATAD_STORE_COMPACT_H
 #define DATAD_STORE_COMPACT_H

@@ -26,6 +26,7 @@ enum compact_step {
     COMPACT_UNLINK,
     COMPACT_FORGET,
     COMPACT_VERIFY,
+    COMPACT_VERIFY_PAUSE,
     COMPACT_SUSPECT,
     COMPACT_VERIFIED
 };
@@ -63,6 +64,8 @@ struct compact {
     uint32_t delete_count;
     struct compact_bad bad[BAD_MAX];
     uint32_t bad_count;
+    uint64_t verified_bytes; /* by the last work job */
+    bool scrub;              /* at scrub's pace; given up for anything more urgent */
     uint32_t bad_at;
     uint64_t rows; /* recount */
     enum rc rc;    /* of the work */

@@ -7,7 +7,10 @@
 #include "datad/store/compact_private.h"
 #include "datad/store/scan.h"
 
-enum { COPY_CHUNK = 1024 * 1024 };
+enum {
+    COPY_CHUNK = 1024 * 1024,
+    VERIFY_BYTES = 16 * 1024 * 1024 /* by one work job: it must not keep a pool thread for long */
+};
 
 /* ---- Scan: what is alive in the segment (pool) ---- */
 
@@ -231,13 +234,19 @@ void compact_verify_run(struct env_work *work)
     char path[SEGMENT_PATH_BYTES];
     struct scan scan;
     bool live = false;
+    bool direct = true;
     int file;
 
-    /* With more than fit, the next round finds the rest: those told are suspect by then. */
     compact->bad_count = 0;
+    compact->verified_bytes = 0;
+    compact->scan_done = false;
     segment_path(store->table, compact->generation, path);
     compact->rc =
         store->env->file->open(store->env, path, ENV_OPEN_READ | ENV_OPEN_DIRECT, &file, NULL);
+    if (compact->rc == RC_INVALID || compact->rc == RC_UNSUPPORTED) {
+        direct = false; /* a file system in memory */
+        compact->rc = store->env->file->open(store->env, path, ENV_OPEN_READ, &file, NULL);
+    }
     if (compact->rc != RC_OK) {
         return;
     }
@@ -245,9 +254,17 @@ void compact_verify_run(struct env_work *work)
                          .env = store->env,
                          .file = file,
                          .identity = compact->segment->identity,
+                         .from = compact->scan_at,
                          .to = segment_align_up(atomic_load(&compact->segment->end_bytes)),
-                         .direct = true});
-    while (compact->rc == RC_OK && compact->bad_count < BAD_MAX && scan_next(&scan) == RC_OK) {
+                         .direct = direct});
+    while (compact->rc == RC_OK && compact->bad_count < BAD_MAX &&
+           compact->verified_bytes < VERIFY_BYTES) {
+        if (scan_next(&scan) != RC_OK) {
+            compact->scan_done = true;
+            break;
+        }
+        compact->scan_at = scan.next;
+        compact->verified_bytes += scan.end - scan.at;
         if (scan.kind != SCAN_SHARD) {
             continue;
         }
@@ -256,6 +273,7 @@ void compact_verify_run(struct env_work *work)
             compact->bad[compact->bad_count] =
                 (struct compact_bad){.shard = scan_shard_id(&scan), .at = scan.at};
             compact->bad_count += 1;
+            atomic_fetch_add(&store->bad_blocks, 1);
         }
     }
     scan_close(&scan);

@@ -1,12 +1,11 @@
 /*
  * Recovery. The segments are the truth, the index is a table of contents that may be old or lost:
  *
- *     segments in order of generation --scan from `covered` (or 0)--> shards and deletes --rules-->
- * index
+ *     segments by generation --scan from `covered` (or 0)--> shards, deletes --rules--> index
  *
  * The rules do not depend on the order in which records are met, so it does not matter that an open
  * shard of an old segment is sealed after a delete in a newer one:
- *   - of several records of one shard the highest attempt counts, of equal ones the one indexed
+ *   - of several records of one shard the highest attempt counts, of equal ones that indexed
  * already;
  *   - a delete of attempt a hides every record of attempt <= a, seen before or after.
  * Records past the covered offset may never have been acknowledged: their payload is checked, and

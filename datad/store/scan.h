@@ -43,8 +43,8 @@ struct scan {
     struct segment_identity identity;
     uint64_t next;
     uint64_t limit;
-    /* Runs that were ever written, asked before the first read: what a read brings into the page cache
-     * looks written afterwards. The last one reaches to the limit when there are too many. */
+    /* Runs that were ever written, asked before the first read: what a read brings into the page
+     * cache looks written afterwards. The last one reaches to the limit when there are too many. */
     struct scan_run {
         uint64_t from;
         uint64_t to;

@@ -1,8 +1,8 @@
 /*
  * One append-only file of shards, and the table by which any thread finds it.
  *
- *     queue thread:  create -> allocate regions ... -> seal -> retire (compaction moved everything
- * away) any thread:    segment_acquire() -> read and write inside a region -> segment_release()
+ *     queue thread:  create -> allocate regions ... -> seal -> retire (all of it was moved away)
+ *     any thread:    segment_acquire() -> read and write inside a region -> segment_release()
  *
  * The file is closed by whoever lets go last after it was retired; the struct itself stays until
  * the table is closed, so that a reader who holds a number never touches freed memory and no lock
@@ -41,6 +41,7 @@ struct segment {
     uint64_t tail;         /* where the next region begins */
     uint64_t delete_bytes; /* of delete records written since start */
     uint64_t sealed_ms;    /* monotonic; 0: before this start */
+    uint64_t scrubbed_ms;  /* monotonic; 0: not since start */
     bool stuck;            /* compaction found a shard that it cannot move */
     bool verify;           /* a sync failed: what was acknowledged must be read back */
     bool replaying;        /* recovery has not settled it yet: `tail` is what the index covers */

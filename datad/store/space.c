@@ -234,6 +234,28 @@ static bool segment_may_move(const struct segment *segment)
            !segment->replaying && !segment->stuck;
 }
 
+/* With nothing better to do: the sealed segment that was read back longest ago. */
+static void choose_scrub(struct store *store, struct store_job *job)
+{
+    uint64_t now_ms = store->env->clock->mono_ns(store->env) / 1000000;
+    uint64_t age_ms = (uint64_t)STORE_SCRUB_AGE_S * 1000;
+    const struct segment *oldest = NULL;
+
+    for (struct list *at = store->segments.next; at != &store->segments; at = at->next) {
+        const struct segment *segment = CONTAINER_OF(at, struct segment, link);
+        bool due = segment->scrubbed_ms == 0 || now_ms - segment->scrubbed_ms > age_ms;
+        if (due && segment_may_move(segment) &&
+            (oldest == NULL || segment->scrubbed_ms < oldest->scrubbed_ms)) {
+            oldest = segment;
+        }
+    }
+    if (oldest != NULL) {
+        job->generation = oldest->identity.generation;
+        job->verify = true;
+        job->scrub = true;
+    }
+}
+
 /* Half dead: a byte is copied for each that is given back, so writes at most double. A full disk
  * takes what it can get. The one with the greatest dead share first; without any, the smallest of
  * many small ones. */
@@ -246,6 +268,7 @@ enum rc space_choose(struct store *store, struct store_job *job)
 
     job->generation = 0;
     job->verify = false;
+    job->scrub = false;
     for (struct list *at = store->segments.next; at != &store->segments; at = at->next) {
         const struct segment *segment = CONTAINER_OF(at, struct segment, link);
         uint64_t size = segment->tail - SEGMENT_ALIGN;
@@ -269,6 +292,9 @@ enum rc space_choose(struct store *store, struct store_job *job)
     }
     if (job->generation == 0 && small_count > SMALL_SEGMENTS_MAX && !full) {
         job->generation = smallest->identity.generation;
+    }
+    if (job->generation == 0) {
+        choose_scrub(store, job);
     }
     return job->generation != 0 ? RC_OK : RC_NOT_FOUND;
 }

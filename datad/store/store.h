@@ -3,8 +3,8 @@
  *
  *     begin  -> region allocated, header written          \
  *     append -> pool threads write into the region          } one batch: one fdatasync per file,
- *     seal   -> footer written ----------------------------/  one index batch, then all are
- * answered remove -> delete record ----------------------------/
+ *     seal   -> footer written ----------------------------/  one index batch, then all answered
+ *     remove -> delete record ----------------------------/
  *
  * Reads need no queue: index row -> segment held -> read (service/read_shard.c). A job belongs to
  * the store from store_submit() to its done.
@@ -23,7 +23,9 @@ enum {
     STORE_FREE_BYTES_MIN = 256 * 1024 * 1024,
     STORE_PUT_BYTES_MAX = 256 * 1024, /* larger shards are written by the pool, not by the queue */
     STORE_BAD_MAX = 256,              /* bad shards remembered for repair */
-    STORE_ERRORS_MAX = 3,             /* failed segments in a row: the disk has failed */
+    STORE_SCRUB_AGE_S = 14 * 24 *
+        3600,             /* every sealed segment is read back this often, and after a start */
+    STORE_ERRORS_MAX = 3, /* failed segments in a row: the disk has failed */
     STORE_PATH_BYTES = 4096,
     /* A client's begin of an id made longer ago is refused, so tombstones need not last longer: 24
      * h in which a PUT must commit, and one for clocks. They are kept for twice as long. */
@@ -88,7 +90,8 @@ struct store_job {
     enum rc failure;                   /* WRITE_FAILED */
     uint64_t suspect_at; /* SUSPECT: of the header that was read; older news is dropped */
     uint64_t generation; /* CHOOSE (out), VERIFIED, RETIRE, FORGET */
-    bool verify;         /* CHOOSE (out) */
+    bool verify;         /* CHOOSE (out): read it back instead of compacting it */
+    bool scrub;          /* CHOOSE (out): in passing, at scrub's pace */
     bool recounted;      /* RETIRE: no row names it, whatever the sum says */
     const struct delete_entry *entries; /* KEEP_DELETES: borrowed */
     uint32_t entry_count;

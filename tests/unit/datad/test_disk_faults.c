@@ -170,6 +170,29 @@ static void unreadable_sector_is_one_block(void **state)
     fixture_deinit(&f);
 }
 
+/* Rot that nobody reads is found all the same, before the other copies are gone too. */
+static void scrub_finds_rot_that_nobody_reads(void **state)
+{
+    struct fixture f;
+    struct datad_bad bad[4];
+    struct shard_id id;
+
+    (void)state;
+    fixture_init(&f, 8, 1);
+    for (uint32_t i = 0; i < 30; i++) {
+        assert_int_equal(fixture_put(&f, 1, fixture_id(&f, i, 0), 200 * KIB), RC_OK);
+    }
+    assert_true(sim_file_flip(f.node, sim_file_at(f.node, "/d0/data/segments", 0),
+                              4096 + 2ULL * 53 * 4096 + 100000, 6));
+    sim_run_for(f.sim, 10 * SIM_S);
+    id = fixture_id(&f, 2, 0);
+    assert_int_equal(datad_take_bad(f.datad, bad, 4), 1);
+    assert_memory_equal(&bad[0].shard, &id, sizeof(id));
+    assert_int_equal(fixture_stat(&f, 1, id).rc, RC_CORRUPT);
+    assert_int_equal(fixture_status(&f, 1).bad_blocks, 1);
+    fixture_deinit(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +203,7 @@ int main(void)
         cmocka_unit_test(vanished_directory_is_missing),
         cmocka_unit_test(absent_directory_is_no_reason_not_to_start),
         cmocka_unit_test(unreadable_sector_is_one_block),
+        cmocka_unit_test(scrub_finds_rot_that_nobody_reads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
