@@ -107,7 +107,7 @@ def fuzz(build, jobs, runs, target, seconds):
         corpus = ROOT / "tests/fuzz/corpus" / name.removeprefix("fuzz_")
         work = ROOT / build / "corpus" / name
         work.mkdir(parents=True, exist_ok=True)
-        program = next((ROOT / build).rglob(name), None)
+        program = next(p for p in (ROOT / build / "tests/fuzz" / name, ROOT / build / name) if p.is_file())
         limit = [f"-max_total_time={seconds}"] if seconds else [f"-runs={runs}"]
         command = [str(program), *limit, "-timeout=10", "-rss_limit_mb=2048", f"-artifact_prefix={work}/", str(work)]
         command += [str(corpus)] if corpus.is_dir() else []
