@@ -23,9 +23,11 @@
 enum {
     BATCH_BYTES_MAX = 8 * 1024 * 1024, /* larger ones are split: each is copied into memory twice */
     BLOB_BYTES_MIN = 1024,
-    ENTRIES_MEMTABLE_BYTES = 8 * 1024 * 1024,
+    ENTRIES_MEMTABLE_BYTES = 4 * 1024 * 1024,
     GROUPS_MEMTABLE_BYTES = 512 * 1024
 };
+
+#define SPACE_LOOK_NS 1000000000ULL
 
 void log_store_kv_options(struct kv_options *options)
 {
@@ -228,6 +230,37 @@ void log_store_unwatch(struct log_watch *watch)
     list_remove(&watch->link);
 }
 
+void log_store_guard_space(struct log_store *store, const char *path, uint64_t floor_bytes)
+{
+    mem_free(store->space_path);
+    store->space_path = mem_copy(path, strlen(path));
+    store->space_floor_bytes = floor_bytes;
+    store->space_next_ns = 0;
+}
+
+bool log_store_full(struct log_store *store)
+{
+    struct env *env = store->env;
+    const uint64_t now_ns = env->clock->mono_ns(env);
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+
+    if (store->space_path == NULL || now_ns < store->space_next_ns) {
+        return store->full;
+    }
+    store->space_next_ns = now_ns + SPACE_LOOK_NS;
+    if (env->file->space(env, store->space_path, &free_bytes, &total_bytes) == RC_OK) {
+        const bool full = free_bytes < store->space_floor_bytes;
+
+        if (full != store->full) {
+            LOG_WARN(full ? "log_disk_full" : "log_disk_has_room", "path=%s free_bytes=%llu",
+                     store->space_path, (unsigned long long)free_bytes);
+        }
+        store->full = full;
+    }
+    return store->full;
+}
+
 enum rc log_store_open(struct log_store **out, struct env *env, struct kv *kv, struct error *error)
 {
     struct log_store *store = NULL;
@@ -259,5 +292,6 @@ void log_store_close(struct log_store *store)
     store->env->worker->queue_close(store->env, &store->queue);
     kv_batch_free(store->batch);
     kv_close(store->kv);
+    mem_free(store->space_path);
     mem_free(store);
 }

@@ -71,6 +71,12 @@ enum rc log_store_open(struct log_store **out, struct env *env, struct kv *kv, s
 /* All writes must have completed. */
 void log_store_close(struct log_store *store);
 
+/* From now on log_store_full() says when less than `floor_bytes` are free where `path` lies. A
+ * write that fails for want of space would stop every replica. */
+void log_store_guard_space(struct log_store *store, const char *path, uint64_t floor_bytes);
+/* On the loop; looks at most once a second. False without a guard. */
+bool log_store_full(struct log_store *store);
+
 /* ---- Start-up (blocking) ---- */
 
 struct log_state {

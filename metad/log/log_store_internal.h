@@ -17,6 +17,11 @@ struct log_store {
     bool told;
     uint32_t pending; /* writes under way: loop */
     struct list watchers;
+    /* log_store_guard_space() */
+    char *space_path; /* NULL: no guard */
+    uint64_t space_floor_bytes;
+    uint64_t space_next_ns; /* when to look again */
+    bool full;
 };
 
 void log_batch_put_numbers(struct kv_batch *batch, uint64_t group, enum log_row_kind kind,

@@ -59,6 +59,8 @@ void replica_propose(struct replica *r, struct proposal *proposal)
     } else if (r->proposal_count >= REPLICA_PROPOSALS_MAX ||
                r->proposal_bytes + len > REPLICA_PROPOSAL_BYTES) {
         rc = RC_BUSY;
+    } else if (log_store_full(r->log)) {
+        rc = RC_FULL;
     }
     r->proposal_count++;
     r->proposal_bytes += len;

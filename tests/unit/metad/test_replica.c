@@ -3,9 +3,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "common/base/assert.h"
+#include "common/base/mem.h"
 #include "tests/lib/raft_world.h"
 
 /* A group of one leads at once and answers what it applied: the path of every single-node store. */
@@ -163,6 +166,79 @@ static void failed_write_stops_the_replica(void **state)
     raft_world_deinit(&world);
 }
 
+/* Proposals are refused before the disk is so full that a failed write would stop the replica. */
+static void full_disk_refuses_proposals(void **state)
+{
+    struct raft_world world;
+    struct raft_world_node *node = NULL;
+    uint64_t free_bytes = 0;
+    uint64_t total_bytes = 0;
+
+    (void)state;
+    raft_world_init(&world, 10);
+    raft_world_start(&world, 0, 1);
+    node = raft_world_wait_leader(&world);
+    assert_int_equal(node->env->file->space(node->env, "/", &free_bytes, &total_bytes), RC_OK);
+    log_store_guard_space(node->log, "/", free_bytes + 1);
+    assert_int_equal(raft_world_propose(node, 1), RC_FULL);
+    assert_int_equal(replica_state(node->replica), REPLICA_SERVING);
+    log_store_guard_space(node->log, "/", free_bytes / 2);
+    assert_int_equal(raft_world_propose(node, 2), RC_OK);
+    raft_world_deinit(&world);
+}
+
+struct counted {
+    struct proposal proposal;
+    uint32_t *left;
+    uint32_t *busy;
+};
+
+static void counted_done(struct proposal *proposal)
+{
+    struct counted *counted = CONTAINER_OF(proposal, struct counted, proposal);
+
+    --*counted->left;
+    if (proposal->rc == RC_BUSY) {
+        ++*counted->busy;
+    } else {
+        assert_int_equal(proposal->rc, RC_OK);
+        mem_free(proposal->result);
+    }
+}
+
+/* Memory is bounded: what comes beyond the limits in one moment is told to come again. */
+static void too_many_proposals_are_busy(void **state)
+{
+    enum { COUNT = 20000 };
+    static const struct slice part = {.data = "12345678", .len = 8};
+    struct counted *counted = calloc(COUNT, sizeof(*counted));
+    struct raft_world world;
+    struct raft_world_node *node = NULL;
+    uint32_t left = COUNT;
+    uint32_t busy = 0;
+
+    (void)state;
+    raft_world_init(&world, 11);
+    raft_world_start(&world, 0, 1);
+    node = raft_world_wait_leader(&world);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        counted[i].left = &left;
+        counted[i].busy = &busy;
+        counted[i].proposal.parts = &part;
+        counted[i].proposal.part_count = 1;
+        counted[i].proposal.done = counted_done;
+        replica_propose(node->replica, &counted[i].proposal);
+    }
+    assert_int_equal(left, COUNT);
+    for (uint32_t ms = 0; left > 0 && ms < 10000; ms++) {
+        raft_world_run_ms(&world, 1);
+    }
+    assert_int_equal(left, 0);
+    assert_int_equal(busy, COUNT - 16384);
+    raft_world_deinit(&world);
+    free(counted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +249,8 @@ int main(void)
         cmocka_unit_test(learner_is_filled_and_promoted),
         cmocka_unit_test(foreign_and_removed_ids_are_refused),
         cmocka_unit_test(failed_write_stops_the_replica),
+        cmocka_unit_test(full_disk_refuses_proposals),
+        cmocka_unit_test(too_many_proposals_are_busy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
