@@ -101,7 +101,11 @@ def fuzz(build, jobs, runs, target, seconds):
     subprocess.run(configure, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     names = sorted(p.stem for p in (ROOT / "tests/fuzz").glob("fuzz_*.c"))
     names = [n for n in names if not target or n in (target, f"fuzz_{target}")]
-    subprocess.run(["ninja", "-C", build, "-j", jobs, *names], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    built = subprocess.run(["ninja", "--quiet", "-C", build, "-j", jobs, *names], cwd=ROOT, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    if built.returncode != 0:
+        sys.stdout.write(built.stdout[-8000:])
+        return close(0, max(len(names), 1))
     passed = failed = 0
     for name in names:
         corpus = ROOT / "tests/fuzz/corpus" / name.removeprefix("fuzz_")
