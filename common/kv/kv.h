@@ -62,7 +62,8 @@ struct kv_iter_options {
     struct slice lower; /* inclusive; empty: none. Borrowed until kv_iter_close(). */
     struct slice upper; /* exclusive; empty: none */
     const struct kv_snapshot *snapshot; /* NULL: now */
-    bool cached_only;   /* stops with RC_AGAIN where a disk read would be needed */
+    /* Stops with RC_AGAIN where a disk read would be needed, or thousands of deleted rows skipped. */
+    bool cached_only;
     bool bulk;          /* a long scan: reads ahead, does not fill the cache */
 };
 

@@ -250,6 +250,68 @@ static void nothing_there_fails_to_open(void **state)
     metad_fixture_deinit(f);
 }
 
+/* ---- Faults under calls ---- */
+
+/* What is not in the cache is read by a work job, with the same answer. */
+static void reads_that_miss_the_cache(void **state)
+{
+    struct metad_fixture *f = begin(1);
+
+    (void)state;
+    put_some(f, 0, 20);
+    sim_kv_paths_cache_misses("/d0", 500);
+    check_some(f, 20);
+    check_some(f, 20);
+    metad_fixture_deinit(f);
+}
+
+/* The leader's log fails while writes come: they are tried again at the next leader and answered
+ * once. */
+static void writes_outlive_their_leader(void **state)
+{
+    struct metad_fixture *f = begin(3);
+    struct metad_status status;
+
+    (void)state;
+    put_some(f, 0, 5);
+    metad_status(f->metad, &status);
+    for (uint32_t i = 0; i < 3; i++) {
+        char path[32];
+
+        if (strcmp(status.replicas[i].state, "serving") == 0) {
+            (void)snprintf(path, sizeof(path), "/d%u/meta/log", i);
+            sim_kv_fail_writes(sim_kv_paths_at(path), RC_IO, 3);
+        }
+    }
+    put_some(f, 5, 20);
+    check_some(f, 20);
+    assert_int_equal(metad_fixture_count(f, "stopped"), 1);
+    metad_fixture_deinit(f);
+}
+
+/* Without a majority a write is refused for sure or unknown for sure; reads go on. */
+static void a_lost_majority_while_running(void **state)
+{
+    struct metad_fixture *f = begin(2);
+    enum rc rc;
+
+    (void)state;
+    put_some(f, 0, 10);
+    sim_kv_fail_writes(sim_kv_paths_at("/d1/meta/log"), RC_IO, 1);
+    rc = metad_fixture_put_inline(f, "unknown", "x");
+    assert_true(rc == RC_AMBIGUOUS || rc == RC_NO_QUORUM);
+    assert_int_equal(metad_fixture_put_inline(f, "refused", "x"), RC_NO_QUORUM);
+    check_some(f, 10);
+    assert_null(metad_fixture_get(f, "refused", NULL, &rc));
+    assert_int_equal(rc, RC_OK);
+    sim_kv_fail_writes(sim_kv_paths_at("/d1/meta/log"), RC_OK, 1);
+    metad_fixture_close(f);
+    assert_int_equal(metad_fixture_open(f, false), RC_OK);
+    check_some(f, 10);
+    put_some(f, 10, 12);
+    metad_fixture_deinit(f);
+}
+
 /* ---- Views ---- */
 
 /* A bucket that was made is found after a refresh, whoever asks. */
@@ -362,6 +424,9 @@ int main(void)
         cmocka_unit_test(one_of_two_is_replaced),
         cmocka_unit_test(a_group_grows_with_its_directories),
         cmocka_unit_test(nothing_there_fails_to_open),
+        cmocka_unit_test(reads_that_miss_the_cache),
+        cmocka_unit_test(writes_outlive_their_leader),
+        cmocka_unit_test(a_lost_majority_while_running),
         cmocka_unit_test(refresh_sees_what_was_answered),
         cmocka_unit_test(views_are_published),
         cmocka_unit_test(deleted_data_is_reclaimed),
