@@ -259,38 +259,16 @@ static enum rc file_truncate(struct env *env, int file, uint64_t len)
     return file_resize(env, file, FILE_TRUNCATE, 0, len);
 }
 
-/* By 4 KiB pages; one that cannot be read counts as written. */
-static bool page_is_zero(struct env *env, int file, uint64_t at, bool *end)
+static enum rc file_data_range(struct env *env, int file, uint64_t at, uint64_t *from, uint64_t *to)
 {
-    static const char zeros[4096];
-    char page[4096];
-    size_t got = 0;
+    struct sim_node *node = sim_node_of(env);
+    struct sim_inode *inode = file_of(node, file)->inode;
+    enum rc rc = node->stopped ? RC_IO : file_fault(node, inode->device, 0, 1 * SIM_US);
 
-    if (env->file->read(env, file, page, sizeof(page), at, &got) != RC_OK) {
-        return false;
+    if (rc != RC_OK) {
+        return rc;
     }
-    *end = got == 0;
-    return memcmp(page, zeros, got) == 0;
-}
-
-static enum rc file_data_range(struct env *env, int file, uint64_t at, uint64_t *from,
-                               uint64_t *to)
-{
-    bool end = false;
-
-    at = at / 4096 * 4096;
-    while (page_is_zero(env, file, at, &end)) {
-        if (end) {
-            return RC_NOT_FOUND;
-        }
-        at += 4096;
-    }
-    *from = at;
-    do {
-        at += 4096;
-    } while (!page_is_zero(env, file, at, &end));
-    *to = at;
-    return RC_OK;
+    return inode_data_range(inode, at, from, to) ? RC_OK : RC_NOT_FOUND;
 }
 
 static enum rc file_stat(struct env *env, const char *path, struct env_stat *out)

@@ -233,6 +233,31 @@ void inode_truncate(struct sim_inode *inode, uint64_t len)
     inode->size = len;
 }
 
+static bool page_has_data(const struct sim_inode *inode, uint64_t number)
+{
+    return inode->pages[number].now != NULL || inode->pages[number].disk != NULL;
+}
+
+bool inode_data_range(const struct sim_inode *inode, uint64_t at, uint64_t *from, uint64_t *to)
+{
+    uint64_t number = at / SIM_PAGE;
+    uint64_t end = (inode->size + SIM_PAGE - 1) / SIM_PAGE;
+
+    end = end < inode->page_count ? end : inode->page_count;
+    while (number < end && !page_has_data(inode, number)) {
+        number += 1;
+    }
+    if (number >= end) {
+        return false;
+    }
+    *from = number * SIM_PAGE;
+    while (number < end && page_has_data(inode, number)) {
+        number += 1;
+    }
+    *to = number * SIM_PAGE;
+    return true;
+}
+
 struct sim_sync *inode_sync_begin(struct sim_inode *inode)
 {
     uint64_t first = inode->dirty_first < inode->dirty_end ? inode->dirty_first : 0;

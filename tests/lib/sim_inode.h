@@ -56,6 +56,9 @@ enum rc inode_allocate(struct sim_inode *inode, uint64_t len);
 void inode_punch(struct sim_inode *inode, uint64_t at, uint64_t len);
 void inode_truncate(struct sim_inode *inode, uint64_t len);
 
+/* The first run of pages at or after `at` that were ever written. False: none. */
+bool inode_data_range(const struct sim_inode *inode, uint64_t at, uint64_t *from, uint64_t *to);
+
 /* A sync in flight: what was dirty when it began. */
 struct sim_sync;
 struct sim_sync *inode_sync_begin(struct sim_inode *inode);

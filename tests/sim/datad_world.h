@@ -8,6 +8,7 @@
 
 #include "common/client/data_client.h"
 #include "datad/service/data_local.h"
+#include "datad/store/compact.h"
 #include "tests/lib/sim_kv_paths.h"
 #include "tests/sim/world.h"
 
@@ -37,6 +38,7 @@ struct datad_disk {
     char path[16];
     uint64_t id;
     struct store *store;
+    struct compact *compact;
     uint64_t flips;   /* bits flipped in its files */
     uint64_t damaged; /* shards that fail for it */
     bool lies; /* syncs failed since the last power cut: the cache shows what the platter lacks */
@@ -56,6 +58,7 @@ struct datad_world {
     unsigned writers; /* under way */
     uint64_t sealed;
     struct sim_call client;
+    struct sim_call tick; /* of compaction */
 };
 
 /* datad_client.c */
