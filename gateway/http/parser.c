@@ -313,7 +313,7 @@ static int check_framing(struct http_request *request)
         if (!slice_eq_nocase(expect, SLICE("100-continue"))) {
             return EXPECTATION_FAILED;
         }
-        request->expect_continue = request->chunked || request->content_length > 0;
+        request->expect_continue = true;
     }
     return 0;
 }

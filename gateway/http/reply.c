@@ -23,12 +23,14 @@ enum {
 
 static_assert((int)WAIT_PIECE_BYTES <= (int)WIRE_PIECE_BYTES, "one wire_write()");
 
+#define CONTINUE_LINE SLICE("HTTP/1.1 100 Continue\r\n\r\n")
+
 /* ---- Bodies in ---- */
 
 static void send_continue(struct conn *conn)
 {
     conn->continue_due = false;
-    wire_put(&conn->wire, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
+    wire_put(&conn->wire, CONTINUE_LINE);
 }
 
 static void read_answer(struct http_read *read, enum rc rc, size_t len)
@@ -48,8 +50,10 @@ static bool read_now(struct conn *conn, struct http_read *read, void *to, size_t
     }
     switch (body_take(&conn->body, &conn->in, to, len, &got)) {
     case BODY_DATA:
-    case BODY_END:
         conn->continue_due = false; /* it did not wait */
+        read_answer(read, RC_OK, got);
+        return true;
+    case BODY_END:
         read_answer(read, RC_OK, got);
         return true;
     case BODY_BAD:
@@ -271,6 +275,12 @@ void http_reply_start(struct http_exchange *exchange, int status, const struct h
     head.close = conn->close_after;
     head.date = http_date_get(&conn->server->date, env->clock->wall_ns(env));
     buffer_clear(&conn->head);
+    if (conn->continue_due && !head.close) {
+        /* An empty body: nothing would be sent later. botocore counts a final reply without it as the reply of
+         * every following request of the connection. */
+        conn->continue_due = false;
+        buffer_append(&conn->head, CONTINUE_LINE);
+    }
     response_head_put(&conn->head, &head);
 }
 

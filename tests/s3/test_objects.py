@@ -30,6 +30,13 @@ def test_sizes(s3, bucket, size):
             assert part["Body"].read() == body[first:last + 1]
 
 
+def test_empty_put_leaves_the_connection_usable(s3, bucket):
+    """An empty body with Expect: 100-continue, then another request on the same connection."""
+    for size in (0, 1, 0, 0, 2):
+        s3.put_object(Bucket=bucket, Key="k", Body=b"x" * size)
+        assert s3.head_object(Bucket=bucket, Key="k")["ContentLength"] == size
+
+
 def test_overwrite(s3, bucket):
     for size in (10, 200 * KIB, 0, 3 * MIB, 5):
         s3.put_object(Bucket=bucket, Key="k", Body=content(size, size))

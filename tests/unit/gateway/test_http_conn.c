@@ -189,6 +189,18 @@ static void test_continue_is_sent_when_the_body_is_read(void **state)
     assert_false(both->client.ended);
 }
 
+/* botocore takes a final reply without it for the reply of all later requests of the connection. */
+static void test_continue_is_sent_for_an_empty_body(void **state)
+{
+    struct both *both = *state;
+
+    exchange(both, SLICE("PUT /echo HTTP/1.1\r\n" HOST
+                         "Content-Length: 0\r\nExpect: 100-continue\r\n\r\n"));
+    check_count(both, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200", 1);
+    check_count(both, "HTTP/1.1 ", 2);
+    assert_false(both->client.ended);
+}
+
 static void test_continue_is_not_sent_when_refused(void **state)
 {
     struct both *both = *state;
@@ -645,6 +657,7 @@ int main(void)
         TEST(test_head_has_no_body),
         TEST(test_http_1_0),
         TEST(test_continue_is_sent_when_the_body_is_read),
+        TEST(test_continue_is_sent_for_an_empty_body),
         TEST(test_continue_is_not_sent_when_refused),
         TEST(test_continue_is_not_sent_to_who_did_not_wait),
         TEST(test_continue_is_not_sent_in_the_middle),
