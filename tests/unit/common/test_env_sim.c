@@ -199,7 +199,7 @@ static int file_make(struct env *env, const char *path, unsigned more)
 
 static void file_fill(struct env *env, int file, uint64_t at, char byte)
 {
-    char page[4096];
+    char page[4096] = {0};
     struct slice from = slice_of(page, sizeof(page));
 
     memset(page, byte, sizeof(page));
