@@ -329,6 +329,7 @@ static enum step_result row_shards(struct task *task)
         worker->piece_count = reply->n_pieces;
         worker->rows_end = true;
     }
+    ASSERT(worker->piece_count == 0 || worker->pieces != NULL);
     while (worker->piece_at < worker->piece_count) {
         const Kist__Piece *piece = worker->pieces[worker->piece_at++];
 

@@ -154,9 +154,8 @@ static void shadow_free(struct shadow *shadow)
     mem_free(shadow);
 }
 
-static void shadow_done(struct env_work *work)
+static void shadow_end(struct shadow *shadow)
 {
-    struct shadow *shadow = CONTAINER_OF(work, struct shadow, work);
     struct metad *metad = shadow->metad;
     struct leader *leader;
 
@@ -174,6 +173,11 @@ static void shadow_done(struct env_work *work)
     metad->reads_only = true;
     service_set_leader(metad->service, leader);
     metad_look(metad);
+}
+
+static void shadow_done(struct env_work *work)
+{
+    shadow_end(CONTAINER_OF(work, struct shadow, work));
 }
 
 static enum rc open_scratch(struct shadow *shadow)
@@ -198,7 +202,7 @@ static void shadow_begin(void *owner)
     metad->shadow = shadow;
     shadow->rc = open_scratch(shadow);
     if (shadow->rc != RC_OK) {
-        shadow_done(&shadow->work);
+        shadow_end(shadow);
         return;
     }
     shadow->work.run = shadow_run;

@@ -110,8 +110,8 @@ void apply_deinit(struct apply *apply);
 void apply_fail(struct apply *apply, const char *what);
 
 /* One function a command; table in command_table.c. */
-#define COMMAND(number, name, message)                                                             \
-    void apply_##message(struct apply *apply, const ProtobufCMessage *message);
+#define COMMAND(number, name, type)                                                                \
+    void apply_##type(struct apply *apply, const ProtobufCMessage *message);
 #include "common/client/command.def"
 #undef COMMAND
 

@@ -52,7 +52,8 @@ static bool check_ranges(struct apply *apply, const Kist__CompleteUpload *call)
 {
     uint32_t before = 0;
 
-    if (call->n_ranges == 0 || call->n_ranges % 2 != 0 || call->n_ranges > 2 * LIMIT_PARTS) {
+    if (call->n_ranges == 0 || call->n_ranges % 2 != 0 ||
+        call->n_ranges > (size_t)2 * LIMIT_PARTS) {
         return apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "list of parts");
     }
     for (size_t i = 0; i < call->n_ranges; i += 2) {

@@ -31,7 +31,7 @@ struct entry {
 };
 
 /* Writes the header for `entry` (its message and body follow it on the wire, in this order). */
-void entry_encode(const struct entry *entry, char header[ENTRY_HEADER_BYTES]);
+void entry_encode(const struct entry *entry, char out[ENTRY_HEADER_BYTES]);
 /* RC_CORRUPT: not an entry, or damaged. RC_UNSUPPORTED: of a later version. Slices borrow `from`.
  */
 enum rc entry_decode(struct slice from, struct entry *out, struct error *error);

@@ -463,6 +463,7 @@ enum rc machine_open(struct machine **out, const struct machine_options *options
     arena_init(&machine->arena);
     rc = open_current(machine, &store, error);
     if (rc == RC_OK) {
+        ASSERT(store != NULL);
         atomic_store(&machine->store, store);
         rc = machine_load(machine, store, error);
         if (rc != RC_OK) {

@@ -125,6 +125,7 @@ static void name_add(void *list, const char *name)
     (void)snprintf(names->names[names->count++], sizeof(names->names[0]), "%s", name);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): at most REMOVE_DEPTH_MAX deep */
 static void remove_below(struct env *env, const char *path, int depth)
 {
     struct name_list names = {.count = 0};

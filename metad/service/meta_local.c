@@ -179,6 +179,14 @@ static void read_wait(struct service *service, struct read_request *request)
     service_tick_start(service);
 }
 
+/* The leader's state may be read. */
+static void read_go(struct read_request *request)
+{
+    request->context.store = machine_store(request->asked->machine);
+    request->post.run = read_confirmed_post;
+    request->client->env->post(request->client->env, &request->post);
+}
+
 static void read_indexed(struct replica_read *index)
 {
     struct read_request *request = CONTAINER_OF(index, struct read_request, index);
@@ -192,9 +200,7 @@ static void read_indexed(struct replica_read *index)
         read_wait(service, request);
         return;
     }
-    request->context.store = machine_store(request->asked->machine);
-    request->post.run = read_confirmed_post;
-    request->client->env->post(request->client->env, &request->post);
+    read_go(request);
 }
 
 static void read_ask(struct service *service, struct read_request *request)
@@ -204,8 +210,7 @@ static void read_ask(struct service *service, struct read_request *request)
     request->asked = leader;
     request->index.done = read_indexed;
     if (leader->reads_only) {
-        request->index.rc = RC_OK;
-        read_indexed(&request->index);
+        read_go(request);
         return;
     }
     replica_read_index(leader->replica, &request->index);
@@ -230,15 +235,10 @@ void read_arrive(struct service *service, struct read_request *request)
 
 void read_leader_changed(struct service *service)
 {
-    struct list now;
-
-    list_init(&now);
-    while (!list_empty(&service->reads)) {
-        list_push_back(&now, list_pop_front(&service->reads));
-    }
-    service->read_count = 0;
-    while (!list_empty(&now)) {
-        read_ask(service, CONTAINER_OF(list_pop_front(&now), struct read_request, link));
+    /* Those that come back wait behind them. */
+    for (uint32_t left = service->read_count; left > 0; left--) {
+        service->read_count -= 1;
+        read_ask(service, CONTAINER_OF(list_pop_front(&service->reads), struct read_request, link));
     }
 }
 

@@ -24,16 +24,16 @@ enum {
 };
 
 /* RC_OK, RC_AGAIN, RC_STALE, RC_NOT_FOUND; RC_CORRUPT and RC_IO with a text. */
-typedef enum rc (*read_cb)(struct read_context *read, void *call);
+typedef enum rc (*read_cb)(struct read_context *read, void *arg);
 
-enum rc read_get(struct read_context *read, void *call);          /* struct meta_get */
-enum rc read_list(struct read_context *read, void *call);         /* struct meta_list */
-enum rc read_pieces(struct read_context *read, void *call);       /* struct meta_pieces */
-enum rc read_part_range(struct read_context *read, void *call);   /* struct meta_part_range */
-enum rc read_list_parts(struct read_context *read, void *call);   /* struct meta_list_parts */
-enum rc read_list_uploads(struct read_context *read, void *call); /* struct meta_list_uploads */
-enum rc read_scan(struct read_context *read, void *call);         /* struct meta_scan */
-enum rc read_repairs(struct read_context *read, void *call);      /* struct meta_repairs */
+enum rc read_get(struct read_context *read, void *arg);          /* struct meta_get */
+enum rc read_list(struct read_context *read, void *arg);         /* struct meta_list */
+enum rc read_pieces(struct read_context *read, void *arg);       /* struct meta_pieces */
+enum rc read_part_range(struct read_context *read, void *arg);   /* struct meta_part_range */
+enum rc read_list_parts(struct read_context *read, void *arg);   /* struct meta_list_parts */
+enum rc read_list_uploads(struct read_context *read, void *arg); /* struct meta_list_uploads */
+enum rc read_scan(struct read_context *read, void *arg);         /* struct meta_scan */
+enum rc read_repairs(struct read_context *read, void *arg);      /* struct meta_repairs */
 void read_get_release(struct meta_get *call);
 
 /* ---- Shared by the files of reads ---- */

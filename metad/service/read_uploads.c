@@ -172,7 +172,7 @@ enum rc read_list_uploads(struct read_context *read, void *arg)
     struct row_key prefix;
     struct row_key start;
     struct read_walk walk;
-    struct row_name name;
+    struct row_name name = {.bucket_id = 0};
     enum rc rc = read_check_bucket(read, call->bucket_id, call->generation);
 
     call->entry_count = 0;

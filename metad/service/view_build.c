@@ -174,7 +174,6 @@ static void refresh_end(struct service *service, enum rc rc)
         refresh_answer(service, CONTAINER_OF(service->refreshing.next, struct read_request, link),
                        rc);
     }
-    refresh_pump(service);
 }
 
 static void view_publish(struct service *service)
@@ -226,6 +225,7 @@ static void build_done(struct env_work *work)
             refresh_end(service, RC_OK);
         }
     }
+    refresh_pump(service);
     if (good) {
         view_pump(service);
     }
@@ -293,11 +293,13 @@ static void refresh_indexed(struct replica_read *index)
     }
     if (view_current(service)) {
         refresh_end(service, RC_OK);
+        refresh_pump(service);
     } else {
         view_pump(service);
     }
 }
 
+/* Begins the next round, with all that wait for one. */
 static void refresh_pump(struct service *service)
 {
     struct leader *leader = leader_load(service);
@@ -309,14 +311,15 @@ static void refresh_pump(struct service *service)
     while (!list_empty(&service->refreshes)) {
         list_push_back(&service->refreshing, list_pop_front(&service->refreshes));
     }
-    service->refresh_asking = true;
-    service->refresh_index.done = refresh_indexed;
-    if (leader->reads_only) {
-        service->refresh_index.rc = RC_OK;
-        refresh_indexed(&service->refresh_index);
-        return;
+    if (!leader->reads_only) {
+        service->refresh_asking = true;
+        service->refresh_index.done = refresh_indexed;
+        replica_read_index(leader->replica, &service->refresh_index);
+    } else if (view_current(service)) {
+        refresh_end(service, RC_OK);
+    } else {
+        view_pump(service);
     }
-    replica_read_index(leader->replica, &service->refresh_index);
 }
 
 void refresh_arrive(struct service *service, struct read_request *request)

@@ -32,6 +32,7 @@ struct slice message_pack(struct arena *arena, const ProtobufCMessage *message)
     return slice_of(to, len);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the .proto files nest */
 static bool field_known(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
 {
     const char *at = (const char *)message + field->offset;
@@ -57,6 +58,7 @@ static bool field_known(const ProtobufCMessage *message, const ProtobufCFieldDes
 }
 
 /* Recursion over types, whose depth is that of the .proto files, not of the input. */
+/* NOLINTNEXTLINE(misc-no-recursion): see above */
 bool message_known(const ProtobufCMessage *message)
 {
     if (message->n_unknown_fields > 0) {

@@ -36,7 +36,7 @@ uint64_t machine_fixture_crash(struct machine_fixture *f);
 Kist__Reply *machine_fixture_apply(struct machine_fixture *f, enum meta_command command,
                                    const ProtobufCMessage *message, struct slice body);
 /* An entry given as bytes. */
-Kist__Reply *machine_fixture_apply_raw(struct machine_fixture *f, struct slice entry);
+Kist__Reply *machine_fixture_apply_raw(struct machine_fixture *f, struct slice bytes);
 /* The bytes of an entry as the next apply would make them. */
 struct slice machine_fixture_entry(struct machine_fixture *f, enum meta_command command,
                                    const ProtobufCMessage *message, struct slice body);

@@ -254,11 +254,10 @@ static enum rc fixture_put(struct metad_fixture *f, const char *key, Kist__Recor
                            struct slice body)
 {
     Kist__PutObject put = KIST__PUT_OBJECT__INIT;
-    uint8_t etag[16] = {1};
     Kist__Reply *reply;
     enum rc rc;
 
-    record->etag = (ProtobufCBinaryData){.len = sizeof(etag), .data = etag};
+    record->etag = message_field(SLICE("0123456789abcdef"));
     put.bucket_id = f->bucket_id;
     put.generation = f->generation;
     put.key = text_of(key);

@@ -14,7 +14,7 @@
 #include "common/crypto/hash.h"
 #include "tests/lib/fixture_machine.h"
 
-enum { MIB = 1024 * 1024 };
+#define MIB 1048576ULL
 
 static struct machine_fixture fixture;
 
@@ -57,7 +57,7 @@ static void manifest_add(struct manifest *manifest, const Kist__Part *part)
         manifest->ranges[manifest->range_count - 1] = part->number;
         return;
     }
-    assert_true(manifest->range_count + 2 <= ARRAY_LEN(manifest->ranges));
+    ASSERT(manifest->range_count + 2 <= ARRAY_LEN(manifest->ranges));
     manifest->ranges[manifest->range_count++] = part->number;
     manifest->ranges[manifest->range_count++] = part->number;
 }
@@ -147,7 +147,7 @@ static void an_identical_complete_is_answered_again(void **state)
     call = complete_of(f, "a", id, &manifest);
     first = complete(f, &call);
     (void)machine_fixture_delete(f, "a");
-    f->now_ns += 6 * 24 * 3600 * SIM_S;
+    f->now_ns += 6 * 24ULL * 3600 * SIM_S;
     again = complete(f, &call);
     assert_int_equal(again->outcome, KIST__OUTCOME__OUTCOME_OK);
     assert_int_equal(again->stamp, first->stamp);
@@ -157,7 +157,7 @@ static void an_identical_complete_is_answered_again(void **state)
     call.ranges = manifest.ranges;
     call.n_ranges = 2;
     assert_int_equal(complete(f, &call)->outcome, KIST__OUTCOME__NO_SUCH_UPLOAD);
-    f->now_ns += 2 * 24 * 3600 * SIM_S;
+    f->now_ns += 2 * 24ULL * 3600 * SIM_S;
     call = complete_of(f, "a", id, &manifest);
     assert_int_equal(complete(f, &call)->outcome, KIST__OUTCOME__NO_SUCH_UPLOAD);
 }

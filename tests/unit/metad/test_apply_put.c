@@ -247,7 +247,7 @@ static void old_extents_are_refused(void **state)
     put.record->layout_id = machine_fixture_id(f);
     put.record->pieces = &piece;
     put.record->n_pieces = 1;
-    f->now_ns += 24 * 3600 * SIM_S + 10 * SIM_MS;
+    f->now_ns += 24 * 3600ULL * SIM_S + 10 * SIM_MS;
     assert_int_equal(machine_fixture_apply(f, META_PUT_OBJECT, &put.base, SLICE_EMPTY)->outcome,
                      KIST__OUTCOME__EXPIRED);
 }

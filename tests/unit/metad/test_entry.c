@@ -23,8 +23,12 @@ static void make_entry(char out[ENTRY_LEN])
                           .body = SLICE("body")};
 
     entry_encode(&entry, out);
-    memcpy(out + ENTRY_HEADER_BYTES, message, 5);
-    memcpy(out + ENTRY_HEADER_BYTES + 5, "body", 4);
+    for (size_t i = 0; i < 5; i++) {
+        out[ENTRY_HEADER_BYTES + i] = message[i];
+    }
+    for (size_t i = 0; i < 4; i++) {
+        out[ENTRY_HEADER_BYTES + 5 + i] = "body"[i];
+    }
 }
 
 /* Entries of this version are read by every later release. */

@@ -191,7 +191,7 @@ static void golden_rows(void **state)
     golden_row(actual, sizeof(actual), &key, SLICE_EMPTY);
     key_range(&key, RANGE_ROOT, KIND_BUCKET, SLICE("photos"));
     golden_row(actual, sizeof(actual), &key, SLICE_EMPTY);
-    assert_non_null(file);
+    ASSERT(file != NULL);
     len = fread(expected, 1, sizeof(expected) - 1, file);
     expected[len] = '\0';
     (void)fclose(file);

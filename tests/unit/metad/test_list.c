@@ -14,7 +14,7 @@
 #include "metad/store/record_peek.h"
 #include "tests/lib/fixture_machine.h"
 
-enum { MIB = 1024 * 1024 };
+#define MIB 1048576ULL
 
 static struct machine_fixture fixture;
 static struct store *store;
