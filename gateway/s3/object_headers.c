@@ -36,24 +36,31 @@ static Kist__Header *header_new(struct arena *arena, struct slice name, struct s
 /* Without the token that speaks of the transfer, not of the object. */
 static struct slice header_content_encoding(struct arena *arena, struct slice value)
 {
-    char *out = arena_alloc_raw(arena, value.len + 1);
+    char *out = arena_alloc_raw(arena, 2 * value.len + 1);
+    struct slice rest = value;
+    bool found = false;
     size_t len = 0;
 
-    while (value.len > 0) {
-        size_t comma = slice_find(value, ',');
-        struct slice token = slice_trim(slice_of(value.data, comma));
+    while (rest.len > 0) {
+        size_t comma = slice_find(rest, ',');
+        struct slice token = slice_trim(slice_of(rest.data, comma));
 
-        value = slice_after(value, comma + 1);
-        if (token.len == 0 || slice_eq_nocase(token, SLICE("aws-chunked"))) {
+        rest = slice_after(rest, comma + 1);
+        if (slice_eq_nocase(token, SLICE("aws-chunked"))) {
+            found = true;
+            continue;
+        }
+        if (token.len == 0) {
             continue;
         }
         if (len > 0) {
             out[len++] = ',';
+            out[len++] = ' ';
         }
         memcpy(out + len, token.data, token.len);
         len += token.len;
     }
-    return slice_of(out, len);
+    return found ? slice_of(out, len) : value;
 }
 
 static enum step_result record_system_headers(struct s3_request *req, Kist__Record *record)

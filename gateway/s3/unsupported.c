@@ -87,12 +87,6 @@ static enum step_result unsupported_value(struct s3_request *req, const struct h
                    ? STEP_NEXT
                    : unsupported_fail(req, header->name);
     }
-    if (slice_eq(header->name, SLICE("x-amz-bypass-governance-retention"))) {
-        return s3_fail(
-            req, S3_InvalidArgument,
-            "x-amz-bypass-governance-retention is only applicable to Object Lock enabled "
-            "buckets.");
-    }
     return STEP_NEXT;
 }
 
