@@ -12,8 +12,8 @@
  * again when not.
  *
  * A replica is wiped only while the others can do without it: with a leader that is not itself, or
- * as the one of two whose peer lives and holds everything answered. So an error that all replicas
- * run into wipes nothing.
+ * as the one of two whose peer lives, was found whole, and holds everything answered. So an error
+ * that all replicas run into wipes nothing.
  */
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -41,17 +41,41 @@ static bool is_member(struct metad *metad, uint64_t id, bool *voter)
     return false;
 }
 
-/* Can the group go on without this one? */
+/* The one that holds most of the log. */
+static struct slot *survivor(struct metad *metad)
+{
+    struct slot *best = NULL;
+
+    for (uint32_t i = 0; i < metad->slot_count; i++) {
+        struct slot *slot = &metad->slots[i];
+
+        if (slot->state == SLOT_OPEN && replica_state(slot->replica) != REPLICA_STOPPED &&
+            (best == NULL ||
+             replica_last_index(slot->replica) > replica_last_index(best->replica))) {
+            best = slot;
+        }
+    }
+    return best;
+}
+
+/* Can the group go on without this one? Of two, when the other lives and was found whole. */
 static bool spare(struct metad *metad, const struct slot *slot)
 {
+    struct slot *other = survivor(metad);
     uint32_t voters;
     uint32_t here;
 
-    metad_voters(metad, &voters, &here);
     if (metad->leader != NULL) {
         return metad->leader != slot;
     }
-    return voters == 2 && here == 1 && metad_slot_of(metad, slot->id) == slot;
+    metad_voters(metad, &voters, &here);
+    if (voters != 2 || here != 1 || other == NULL || other == slot) {
+        return false;
+    }
+    if (!other->verified) {
+        verify_slot(metad, other);
+    }
+    return other->verified;
 }
 
 static void stopped_for_good(struct slot *slot)
@@ -278,23 +302,6 @@ static void manage_members(struct metad *metad)
 
 /* ---- Without a majority ---- */
 
-/* The one that holds most of the log. */
-static struct slot *survivor(struct metad *metad)
-{
-    struct slot *best = NULL;
-
-    for (uint32_t i = 0; i < metad->slot_count; i++) {
-        struct slot *slot = &metad->slots[i];
-
-        if (slot->state == SLOT_OPEN && replica_state(slot->replica) != REPLICA_STOPPED &&
-            (best == NULL ||
-             replica_last_index(slot->replica) > replica_last_index(best->replica))) {
-            best = slot;
-        }
-    }
-    return best;
-}
-
 static bool any_empty(const struct metad *metad)
 {
     for (uint32_t i = 0; i < metad->slot_count; i++) {
@@ -326,6 +333,10 @@ static void manage_no_majority(struct metad *metad)
 
 void manage(struct metad *metad)
 {
+    if (service_met_damage(metad->service) && metad->leader != NULL) {
+        verify_slot(metad, metad->leader);
+    }
+    space_look(metad);
     for (uint32_t i = 0; i < metad->slot_count && !metad->busy; i++) {
         if (!manage_failed_slot(metad, &metad->slots[i])) {
             (void)manage_unwanted_slot(metad, &metad->slots[i]);

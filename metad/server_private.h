@@ -43,7 +43,8 @@ struct slot {
     struct env_work work;
     struct machine *closing;
     bool verifying;
-    bool corrupt; /* verification found it so */
+    bool corrupt;  /* verification found it so */
+    bool verified; /* and since it was opened, found it whole */
 };
 
 struct reclaim;
@@ -73,7 +74,9 @@ struct metad {
     struct reclaim *reclaim;
     struct env_timer timer;
     struct env_timer verify_timer;
-    uint32_t verifying; /* jobs under way */
+    uint32_t verifying;      /* jobs under way */
+    uint64_t space_after_ns; /* looked at again */
+    bool full;
     struct env_post post;
     bool posted;
     struct metad_open *open; /* until it is answered */
@@ -129,6 +132,13 @@ void shadow_close(struct metad *metad); /* blocking; nobody reads from it any mo
 /* ---- verify.c ---- */
 
 void verify_start(struct metad *metad);
+/* Now, because a read met damage. Harmless when it is under way. */
+void verify_slot(struct metad *metad, struct slot *slot);
+
+/* ---- space.c ---- */
+
+/* Tells the service whether every replica's directory has room. */
+void space_look(struct metad *metad);
 
 /* ---- reclaim.c ---- */
 

@@ -190,6 +190,7 @@ enum rc slot_open(struct slot *slot, struct error *error)
         return rc;
     }
     slot->state = SLOT_OPEN;
+    slot->verified = false;
     return RC_OK;
 }
 
@@ -231,6 +232,7 @@ enum rc slot_create(struct slot *slot, uint64_t id, const struct replica_peer *p
         return error_prefix(error, "make a replica in %s", slot->directory);
     }
     slot->state = SLOT_OPEN;
+    slot->verified = false;
     return RC_OK;
 }
 

@@ -41,6 +41,7 @@ static void verify_done(struct env_work *work)
     store_unref(verify->store);
     slot->verifying = false;
     verify->metad->verifying -= 1;
+    slot->verified = verify->rc == RC_OK;
     if (verify->rc == RC_CORRUPT) {
         LOG_ERROR("metad_damaged", "directory=%s replica=%llu error=\"%s\"", slot->directory,
                   (unsigned long long)slot->id, verify->error.text);
@@ -52,10 +53,14 @@ static void verify_done(struct env_work *work)
     mem_free(verify);
 }
 
-static void verify_slot(struct metad *metad, struct slot *slot)
+void verify_slot(struct metad *metad, struct slot *slot)
 {
-    struct verify *verify = mem_alloc(sizeof(*verify));
+    struct verify *verify;
 
+    if (slot->verifying || slot->state != SLOT_OPEN) {
+        return;
+    }
+    verify = mem_alloc(sizeof(*verify));
     verify->metad = metad;
     verify->slot = slot;
     verify->store = machine_store(slot->machine);
@@ -74,8 +79,7 @@ static void verify_timer(struct env_timer *timer)
     for (uint32_t i = 0; i < metad->slot_count; i++) {
         struct slot *slot = &metad->slots[i];
 
-        if (slot->state == SLOT_OPEN && !slot->verifying &&
-            replica_state(slot->replica) != REPLICA_STOPPED) {
+        if (slot->state == SLOT_OPEN && replica_state(slot->replica) != REPLICA_STOPPED) {
             verify_slot(metad, slot);
         }
     }

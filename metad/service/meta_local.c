@@ -28,8 +28,17 @@ static bool leader_readable(const struct leader *leader, struct env *env)
            replica_lease(leader->replica, env->clock->mono_ns(env));
 }
 
-static enum step_result read_answer(struct task *task, enum rc rc, const struct error *error)
+static void read_note(struct local_client *client, enum rc rc)
 {
+    if (rc == RC_CORRUPT) {
+        atomic_store(&client->service->damage, true);
+    }
+}
+
+static enum step_result read_answer(struct local_client *client, struct task *task, enum rc rc,
+                                    const struct error *error)
+{
+    read_note(client, rc);
     if (rc == RC_OK) {
         return STEP_NEXT;
     }
@@ -61,6 +70,7 @@ static void read_finish(struct read_request *request)
     struct task *task = request->task;
     enum rc rc = request->rc;
 
+    read_note(request->client, rc);
     if (rc != RC_OK) {
         const char *text = request->context.error.text;
 
@@ -126,7 +136,7 @@ static enum step_result local_read(struct local_client *client, struct task *tas
         }
         store_unref(context.store);
         if (leader_readable(leader, client->env)) {
-            return read_answer(task, rc, &context.error);
+            return read_answer(client, task, rc, &context.error);
         }
         read_take_back(read, call);
     }

@@ -86,6 +86,16 @@ void service_root_changed(struct service *service)
     }
 }
 
+bool service_met_damage(struct service *service)
+{
+    return atomic_exchange(&service->damage, false);
+}
+
+void service_set_full(struct service *service, bool full)
+{
+    service->full = full;
+}
+
 bool service_has_view(const struct service *service)
 {
     return service->view != NULL;

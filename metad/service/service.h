@@ -44,6 +44,11 @@ const struct leader *service_leader(const struct service *service);
 void service_root_changed(struct service *service);
 /* `done` once no loop can hold the leader published before. One at a time. */
 void service_fence(struct service *service, void (*done)(void *owner), void *owner);
+/* A read met a checksum error since this was asked last. */
+bool service_met_damage(struct service *service);
+/* Directories are nearly full: commands that need space are refused (RC_FULL), those that free it
+ * go on. */
+void service_set_full(struct service *service, bool full);
 /* The first view was built: clients may be made. */
 bool service_has_view(const struct service *service);
 

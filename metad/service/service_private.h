@@ -74,6 +74,8 @@ struct service {
     struct list reads;  /* wait for a leader */
     struct list writes; /* wait for a leader */
     struct list flying; /* proposed */
+    bool full;
+    _Atomic bool damage; /* any thread sets it */
     uint32_t read_count;
     uint32_t write_count; /* in both lists */
     struct env_timer tick;

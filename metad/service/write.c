@@ -133,6 +133,22 @@ static void write_propose(struct service *service, struct write_request *request
     service_tick_start(service);
 }
 
+/* Deletes, aborts and what follows them must work on a full disk. */
+static bool write_needs_space(const struct write_request *request)
+{
+    switch (request->entry.command) {
+    case META_PUT_OBJECT:
+    case META_COPY_OBJECT:
+    case META_CREATE_UPLOAD:
+    case META_PUT_PART:
+    case META_COMPLETE_UPLOAD:
+    case META_CREATE_BUCKET:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void write_arrive_post(struct env_post *post)
 {
     struct write_request *request = CONTAINER_OF(post, struct write_request, post);
@@ -144,6 +160,8 @@ static void write_arrive_post(struct env_post *post)
         write_answer(service, request, RC_NO_QUORUM);
     } else if (service->write_count > SERVICE_WAITING_MAX) {
         write_answer(service, request, RC_BUSY);
+    } else if (service->full && write_needs_space(request)) {
+        write_answer(service, request, RC_FULL);
     } else if (leader != NULL) {
         write_propose(service, request);
     } else {

@@ -312,6 +312,52 @@ static void a_lost_majority_while_running(void **state)
     metad_fixture_deinit(f);
 }
 
+/* A full disk takes nothing new, but deletes, and says so; with room again it goes on by itself. */
+static void a_full_disk_still_deletes(void **state)
+{
+    struct metad_fixture *f = begin(1);
+    struct sim_disk_faults *faults = sim_disk_faults(f->node, "/");
+    uint64_t capacity = faults->capacity_bytes;
+
+    (void)state;
+    put_some(f, 0, 5);
+    faults->capacity_bytes = sim_disk_used(f->node, "/") + 1;
+    sim_run_for(f->sim, 3 * SIM_S);
+    assert_int_equal(metad_fixture_put_inline(f, "new", "x"), RC_FULL);
+    assert_int_equal(metad_fixture_delete(f, "k1"), RC_OK);
+    faults->capacity_bytes = capacity;
+    sim_run_for(f->sim, 3 * SIM_S);
+    assert_int_equal(metad_fixture_put_inline(f, "new", "x"), RC_OK);
+    metad_fixture_deinit(f);
+}
+
+/* A read that meets damage does not wait for the daily verification. */
+static void damage_met_by_a_read(void **state)
+{
+    struct metad_fixture *f = begin(3);
+    struct metad_status status;
+    char path[32];
+    enum rc rc;
+
+    (void)state;
+    put_some(f, 0, 20);
+    sim_run_for(f->sim, 60 * SIM_S); /* behind the first verification */
+    metad_status(f->metad, &status);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (strcmp(status.replicas[i].state, "serving") == 0) {
+            (void)snprintf(path, sizeof(path), "/d%u/meta/state/1", i);
+        }
+    }
+    sim_kv_fail(sim_kv_paths_at(path), RC_CORRUPT, 1);
+    (void)metad_fixture_get(f, "k1", NULL, &rc);
+    assert_int_equal(rc, RC_CORRUPT);
+    sim_run_for(f->sim, 5 * SIM_S);
+    sim_kv_fail(sim_kv_paths_at(path), RC_OK, 1);
+    check_some(f, 20);
+    assert_true(metad_fixture_wait(f, all_five, 60));
+    metad_fixture_deinit(f);
+}
+
 /* ---- Views ---- */
 
 /* A bucket that was made is found after a refresh, whoever asks. */
@@ -427,6 +473,8 @@ int main(void)
         cmocka_unit_test(reads_that_miss_the_cache),
         cmocka_unit_test(writes_outlive_their_leader),
         cmocka_unit_test(a_lost_majority_while_running),
+        cmocka_unit_test(a_full_disk_still_deletes),
+        cmocka_unit_test(damage_met_by_a_read),
         cmocka_unit_test(refresh_sees_what_was_answered),
         cmocka_unit_test(views_are_published),
         cmocka_unit_test(deleted_data_is_reclaimed),
