@@ -125,8 +125,9 @@ uint64_t replica_term(const struct replica *replica);
 uint64_t replica_last_index(const struct replica *replica);
 
 /* ---- Linearizable reads (DESIGN 4.1, Lease): any thread ----
- * Order of a read: c = replica_commit(); when replica_applied() < c, wait; read the state; then
- * replica_lease(); only then reply. */
+ * Order of a read: replica_lease(); c = replica_commit(); when replica_applied() < c, wait; read the state;
+ * then replica_lease() again; only then reply. (A commit index loaded before the first look at the lease may be
+ * that of a follower which has been elected since.) */
 uint64_t replica_commit(const struct replica *replica);
 uint64_t replica_applied(const struct replica *replica);
 bool replica_lease(const struct replica *replica,

@@ -24,8 +24,13 @@ static bool leader_readable(const struct leader *leader, struct env *env)
     if (leader->reads_only) {
         return true;
     }
-    return replica_applied(leader->replica) >= replica_commit(leader->replica) &&
-           replica_lease(leader->replica, env->clock->mono_ns(env));
+    /* In this order: a commit index loaded before the lease may be a follower's. */
+    if (!replica_lease(leader->replica, env->clock->mono_ns(env))) {
+        return false;
+    }
+    uint64_t commit = replica_commit(leader->replica);
+
+    return replica_applied(leader->replica) >= commit;
 }
 
 static void read_note(struct local_client *client, enum rc rc)
