@@ -319,8 +319,8 @@ static void manage_no_majority(struct metad *metad)
     uint32_t here;
 
     metad_voters(metad, &voters, &here);
-    if (slot == NULL || voters == 0 || here > voters / 2) {
-        return;
+    if (slot == NULL || voters == 0 || here > voters / 2 || (voters == 2 && slot->verifying)) {
+        return; /* of two the other may be about to be wiped */
     }
     if (voters == 2 && here == 1 && any_empty(metad)) {
         recover_start(metad, slot);
