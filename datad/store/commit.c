@@ -458,6 +458,12 @@ static void take_abort(struct commit *commit, struct store_job *job)
 
 static void take_write(struct commit *commit, struct store_job *job)
 {
+    if (job->kind != JOB_SEAL) {
+        index_key(&job->writer->shard, job->key);
+        if (hash_map_get(&commit->removes, slice_of(job->key, sizeof(job->key))) != NULL) {
+            commit_finish(commit); /* what is checked must be what will be */
+        }
+    }
     if (job->kind == JOB_BEGIN) {
         job->rc = write_begin(commit, job);
     } else if (job->kind == JOB_PUT) {

@@ -98,7 +98,7 @@ struct store_job {
     /* Private. */
     struct env_work work;
     struct store *store;
-    uint8_t key[INDEX_KEY_BYTES]; /* REMOVE */
+    uint8_t key[INDEX_KEY_BYTES]; /* of the shard */
     struct store_job *next;       /* in the running commit */
     struct segment *segment;
     struct index_row row; /* REMOVE: what was found; SEAL, PUT: what is written */

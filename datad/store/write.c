@@ -14,6 +14,13 @@ static struct slice writer_key(const struct store_writer *writer)
     return slice_of(writer->key, sizeof(writer->key));
 }
 
+/* Is the row still what compaction set out to move? */
+static bool row_is_source(const struct index_row *row, const struct store_writer *writer)
+{
+    return row->kind == INDEX_LIVE && row->attempt == writer->attempt &&
+           row->segment == writer->move_segment && row->at == writer->move_at;
+}
+
 /* A client's id that is or was held, or that is so old that nobody remembers, is refused. Repair
  * and move replace what has a lower attempt. */
 static enum rc write_check_held(struct store *store, const struct store_writer *writer)
@@ -28,9 +35,7 @@ static enum rc write_check_held(struct store *store, const struct store_writer *
         return RC_IO;
     }
     if (writer->move) {
-        bool same = rc == RC_OK && row.kind == INDEX_LIVE && row.attempt == writer->attempt &&
-                    row.segment == writer->move_segment && row.at == writer->move_at;
-        return same ? RC_OK : RC_NOT_FOUND;
+        return rc == RC_OK && row_is_source(&row, writer) ? RC_OK : RC_NOT_FOUND;
     }
     if (rc == RC_OK) {
         return writer->attempt > row.attempt ? RC_OK : RC_EXISTS;
@@ -225,16 +230,19 @@ enum rc write_put(struct commit *commit, struct store_job *job)
 
 static enum rc write_seal_check(struct store *store, const struct store_writer *writer)
 {
+    struct index_row row;
+
     if (writer->removed) {
         return RC_NOT_FOUND;
     }
     if (atomic_load(&writer->segment->failed)) {
         return RC_IO;
     }
-    if (!writer->move && writer->group_epoch < epochs_get(&store->epochs, writer->group)) {
-        return RC_STALE;
+    if (writer->move) {
+        enum rc rc = index_get(&store->index, &writer->shard, KV_ANY, &row, NULL);
+        return rc == RC_OK && row_is_source(&row, writer) ? RC_OK : RC_NOT_FOUND;
     }
-    return RC_OK;
+    return writer->group_epoch < epochs_get(&store->epochs, writer->group) ? RC_STALE : RC_OK;
 }
 
 enum rc write_seal(struct commit *commit, struct store_job *job)
