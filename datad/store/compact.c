@@ -46,6 +46,7 @@ static void step_chosen(struct compact *compact)
     compact->passes = 0;
     compact->moved = 0;
     compact->copied_bytes = 0;
+    compact->unreadable = false;
     compact_next(compact, verify ? COMPACT_VERIFY : COMPACT_SCAN);
 }
 
@@ -133,12 +134,16 @@ static void step_verified(struct compact *compact)
         }
         return;
     }
-    if (!compact->scrub) {
+    if (compact->unreadable) {
+        LOG_WARN("segment_unreadable", "disk=%llu segment=%016llx",
+                 (unsigned long long)compact->store->options.id,
+                 (unsigned long long)compact->generation);
+    } else if (!compact->scrub) {
         LOG_INFO("segment_verified", "disk=%llu segment=%016llx",
                  (unsigned long long)compact->store->options.id,
                  (unsigned long long)compact->generation);
     }
-    compact->job.failure = RC_OK;
+    compact->job.failure = compact->unreadable ? RC_IO : RC_OK;
     compact_next(compact, COMPACT_VERIFIED);
 }
 
@@ -173,6 +178,24 @@ static void step_deletes_kept(struct compact *compact)
     } else {
         step_batch_done(compact);
     }
+}
+
+/* A copy failed. If its source could not be read, the shard is told to repair and the segment left
+ * alone. */
+static void step_aborted(struct compact *compact)
+{
+    const struct compact_item *item = &compact->items[compact->item_at];
+
+    if (!compact->unreadable) {
+        compact_rest(compact);
+        return;
+    }
+    compact->bad[0] = (struct compact_bad){.shard = item->shard, .at = item->at};
+    compact->bad_count = 1;
+    compact->bad_at = 0;
+    compact->rc = RC_OK;
+    compact->scan_done = true;
+    compact_next(compact, COMPACT_SUSPECT);
 }
 
 /* The step is done: which is next? */
@@ -228,6 +251,8 @@ static void compact_done(struct compact *compact)
         step_verified(compact);
         return;
     case COMPACT_ABORT:
+        step_aborted(compact);
+        return;
     case COMPACT_VERIFIED:
     case COMPACT_IDLE:
         break;

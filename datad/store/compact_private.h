@@ -57,6 +57,7 @@ struct compact {
     uint32_t passes; /* over the segment; bytes may have become live behind the scan */
     uint64_t moved;  /* shards in this pass */
     uint64_t copied_bytes;
+    bool unreadable; /* the shard at hand could not be read: it stays, and is told to repair */
     struct compact_item items[ITEMS_MAX];
     uint32_t item_count;
     uint32_t item_at;

@@ -140,8 +140,8 @@ static enum rc copy_load_crcs(const struct compact *compact, const struct compac
     return rc == RC_OK && got != len ? RC_CORRUPT : rc;
 }
 
-/* A block that fails its checksum, or cannot be read, keeps failing after the move: its new
- * checksum is made not to fit. Its good neighbours stay readable. */
+/* A block that fails its checksum keeps failing after the move: its new checksum is made not to
+ * fit. Its good neighbours stay readable. */
 static void copy_crcs(struct compact *compact, const struct compact_item *item, uint32_t block,
                       struct slice bytes, const uint32_t *old)
 {
@@ -170,6 +170,7 @@ void compact_copy_run(struct env_work *work)
     uint64_t done = 0;
 
     compact->rc = copy_load_crcs(compact, item, old);
+    compact->unreadable = compact->rc != RC_OK;
     while (compact->rc == RC_OK && done < item->length) {
         uint64_t left = item->length - done;
         struct slice bytes = slice_of(chunk, left < COPY_CHUNK ? (size_t)left : COPY_CHUNK);
@@ -177,7 +178,10 @@ void compact_copy_run(struct env_work *work)
         enum rc rc = env->file->read(env, compact->segment->file, chunk, bytes.len,
                                      item->at + SEGMENT_ALIGN + done, &got);
         if (rc != RC_OK || got < bytes.len) {
-            memset(chunk + got, 0, bytes.len - got);
+            /* Perhaps it can be read another time: nothing is given up for good here. */
+            compact->unreadable = true;
+            compact->rc = rc != RC_OK ? rc : RC_CORRUPT;
+            break;
         }
         copy_crcs(compact, item, (uint32_t)(done / SEGMENT_BLOCK), bytes, old);
         compact->rc =

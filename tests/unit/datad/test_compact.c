@@ -102,6 +102,32 @@ static void rot_is_not_laundered(void **state)
     fixture_deinit(&f);
 }
 
+/* A sector that cannot be read now may be readable later: compaction must not drop the shard. */
+static void unreadable_shard_is_not_dropped(void **state)
+{
+    struct fixture f;
+    struct shard_id id;
+    struct datad_bad bad[2];
+    char path[128];
+
+    (void)state;
+    fixture_init(&f, 4, 1);
+    id = fixture_id(&f, 0, 0);
+    assert_int_equal(fixture_put(&f, 1, id, LENGTH), RC_OK);
+    (void)snprintf(path, sizeof(path), "%s", sim_file_at(f.node, "/d0/data/segments", 0));
+    assert_true(sim_file_bad(f.node, path, 8192 + 65 * KIB, 512));
+    for (uint32_t i = 1; i < SHARDS; i++) {
+        assert_int_equal(fixture_put(&f, 1, fixture_id(&f, i, 0), LENGTH), RC_OK);
+        assert_int_equal(fixture_remove(&f, 1, fixture_id(&f, i, 0)), RC_OK);
+    }
+    sim_run_for(f.sim, 30 * SIM_S);
+    assert_true(sim_file_size(f.node, path) > 0);
+    assert_int_equal(datad_take_bad(f.datad, bad, 2), 1);
+    assert_int_equal(fixture_read_range(&f, 1, id, 0, 64 * KIB), RC_OK);
+    assert_int_equal(fixture_read_range(&f, 1, id, 64 * KIB, 64 * KIB), RC_IO);
+    fixture_deinit(&f);
+}
+
 /* What is being read or replaced while it moves stays right. */
 static void reads_and_removes_go_on_meanwhile(void **state)
 {
@@ -148,6 +174,7 @@ int main(void)
         cmocka_unit_test(dead_segments_are_given_back),
         cmocka_unit_test(power_cut_at_every_step_is_safe),
         cmocka_unit_test(rot_is_not_laundered),
+        cmocka_unit_test(unreadable_shard_is_not_dropped),
         cmocka_unit_test(reads_and_removes_go_on_meanwhile),
         cmocka_unit_test(crashes_leave_no_pile_of_segments),
     };
