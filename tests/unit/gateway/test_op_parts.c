@@ -33,10 +33,13 @@ static int teardown(void **state)
 
 static void assert_slice(struct slice got, const char *want)
 {
-    if (!slice_eq_str(got, want)) {
-        print_error("got \"%.*s\", want \"%s\"\n", (int)got.len, got.len > 0 ? got.data : "", want);
+    struct slice text = slice_str(want);
+
+    if (!slice_eq(got, text)) {
+        print_error("got \"%.*s\", want \"%.*s\"\n", (int)got.len, got.len > 0 ? got.data : "",
+                    (int)text.len, text.len > 0 ? text.data : "");
     }
-    assert_true(slice_eq_str(got, want));
+    assert_true(slice_eq(got, text));
 }
 
 /* Every row was measured at AWS or stands in RFC 9110 (user-reports D17): media players and Parquet
@@ -80,7 +83,7 @@ static void range_table(void **state)
         struct range range = range_parse(slice_str(rows[i].header), rows[i].size);
 
         if (range.kind != rows[i].kind) {
-            print_error("%s of %d\n", rows[i].header, (int)rows[i].size);
+            print_error("row %zu\n", i);
         }
         assert_int_equal(range.kind, rows[i].kind);
         if (range.kind != RANGE_UNSATISFIABLE) {
@@ -211,7 +214,7 @@ static void copy_source_forms(void **state)
         bool ok = copy_source_split(arena, slice_str(rows[i].header), &source, &version);
 
         if (ok != rows[i].ok) {
-            print_error("%s\n", rows[i].header);
+            print_error("row %zu\n", i);
         }
         assert_int_equal(ok, rows[i].ok);
         if (ok) {
@@ -270,7 +273,7 @@ static void tokens_round_trip(void **state)
     assert_false(back.after_prefix);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         if (page_token_decode(arena, slice_str(bad[i]), &back)) {
-            print_error("accepted: %s\n", bad[i]);
+            print_error("accepted: row %zu\n", i);
         }
         assert_false(page_token_decode(arena, slice_str(bad[i]), &back));
     }

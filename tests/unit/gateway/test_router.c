@@ -51,10 +51,13 @@ static void match(struct fixture *f, enum http_method method, const char *target
 
 static void assert_slice(struct slice got, const char *want)
 {
-    if (!slice_eq_str(got, want)) {
-        print_error("got \"%.*s\", want \"%s\"\n", (int)got.len, got.len > 0 ? got.data : "", want);
+    struct slice text = slice_str(want);
+
+    if (!slice_eq(got, text)) {
+        print_error("got \"%.*s\", want \"%.*s\"\n", (int)got.len, got.len > 0 ? got.data : "",
+                    (int)text.len, text.len > 0 ? text.data : "");
     }
-    assert_true(slice_eq_str(got, want));
+    assert_true(slice_eq(got, text));
 }
 
 /* A wrong row means a wrong operation: every kind of demand must choose as AWS does. */
@@ -257,7 +260,7 @@ static void bucket_names(void **state)
     }
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         if (router_bucket_name_valid(slice_str(bad[i]))) {
-            print_error("accepted: %s\n", bad[i]);
+            print_error("accepted: row %zu\n", i);
         }
         assert_false(router_bucket_name_valid(slice_str(bad[i])));
     }
