@@ -22,20 +22,20 @@ struct stream_pool {
 /* Settings, the same for all loops; lives as long as the gateways. */
 struct gateway_config {
     struct slice region;
-    struct slice domain;         /* virtual-host style: bucket.domain; empty: path style only */
+    struct slice domain; /* virtual-host style: bucket.domain; empty: path style only */
     struct slice website_domain;
-    uint64_t copy_bytes_max;     /* LIMIT_COPY_BYTES unless lifted */
-    uint64_t inline_bytes_max;   /* LIMIT_INLINE_BYTES */
-    uint64_t replica_bytes_max;  /* LIMIT_REPLICA_BYTES */
-    uint64_t extent_bytes_max;   /* LIMIT_EXTENT_BYTES */
-    uint64_t hedge_ms;           /* wait for a shard before a parity read */
-    uint32_t incarnation;        /* minted by root at this start: part of every extent id */
+    uint64_t copy_bytes_max;    /* LIMIT_COPY_BYTES unless lifted */
+    uint64_t inline_bytes_max;  /* LIMIT_INLINE_BYTES */
+    uint64_t replica_bytes_max; /* LIMIT_REPLICA_BYTES */
+    uint64_t extent_bytes_max;  /* LIMIT_EXTENT_BYTES */
+    uint64_t hedge_ms;          /* wait for a shard before a parity read */
+    uint32_t incarnation;       /* minted by root at this start: part of every extent id */
     uint32_t cluster_epoch;
     struct stream_pool *stream_pool; /* NULL: every loop has a budget of its own */
 };
 
-/* Stripe and read buffers of all requests of one loop. A request that finds none waits in line; a line that
- * is too long is refused (SlowDown). */
+/* Stripe and read buffers of all requests of one loop. A request that finds none waits in line; a
+ * line that is too long is refused (SlowDown). */
 struct stream_memory {
     uint64_t budget_bytes;
     uint64_t used_bytes;
@@ -50,8 +50,8 @@ struct gateway {
     const struct gateway_config *config;
     struct sigv4_cache *signing_keys;
     struct stream_memory memory;
-    uint32_t loop;         /* number of this loop: part of every id */
-    uint64_t id_counter;   /* of extent ids made here */
+    uint32_t loop;       /* number of this loop: part of every id */
+    uint64_t id_counter; /* of extent ids made here */
     uint64_t active_requests;
     void *metrics;
 };

@@ -1,6 +1,6 @@
 /*
- * Memory of one request: taken piece by piece, freed once at the end. Not thread-safe: belongs to the
- * loop (or the one work job) that holds the request.
+ * Memory of one request: taken piece by piece, freed once at the end. Not thread-safe: belongs to
+ * the loop (or the one work job) that holds the request.
  */
 #ifndef COMMON_BASE_ARENA_H
 #define COMMON_BASE_ARENA_H

@@ -10,7 +10,7 @@
 _Noreturn void assert_fail(const char *what, const char *file, int line);
 
 /* The struct that embeds `field` at `ptr`. */
-#define CONTAINER_OF(ptr, type, field) ((type *)(void *)((char *)(ptr)-offsetof(type, field)))
+#define CONTAINER_OF(ptr, type, field) ((type *)(void *)((char *)(ptr) - offsetof(type, field)))
 #define ARRAY_LEN(array)               (sizeof(array) / sizeof((array)[0]))
 
 #endif

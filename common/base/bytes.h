@@ -1,4 +1,5 @@
-/* Fixed-width integers to and from bytes. Big endian for keys (memcmp order), little for formats. */
+/* Fixed-width integers to and from bytes. Big endian for keys (memcmp order), little for formats.
+ */
 #ifndef COMMON_BASE_BYTES_H
 #define COMMON_BASE_BYTES_H
 

@@ -16,17 +16,21 @@ enum {
     LIMIT_VERSION_ID_BYTES = 64,
 
     /* ---- HTTP ---- */
-    LIMIT_HTTP_HEAD_BYTES = 32768,  /* request line and headers; AWS: 8 KiB of headers, SDKs send less */
+    LIMIT_HTTP_HEAD_BYTES =
+        32768, /* request line and headers; AWS: 8 KiB of headers, SDKs send less */
     LIMIT_HTTP_TARGET_BYTES = 16384, /* 1,024 key bytes percent-encoded, and a presigned query */
     LIMIT_HTTP_HEADERS = 128,
-    LIMIT_HTTP_READ_BYTES = 65536,   /* one read from a socket; a stopped connection holds one of these */
+    LIMIT_HTTP_READ_BYTES =
+        65536, /* one read from a socket; a stopped connection holds one of these */
     LIMIT_HTTP_PIPELINE_BYTES = 65536,
-    LIMIT_CHUNK_HEADER_BYTES = 1024, /* an aws-chunked header line with its signature is under 120 */
+    LIMIT_CHUNK_HEADER_BYTES =
+        1024, /* an aws-chunked header line with its signature is under 120 */
     LIMIT_TRAILER_BYTES = 4096,
     LIMIT_CONNECTIONS = 10000,
 
     /* ---- Documents in requests ---- */
-    LIMIT_XML_BODY_BYTES = 2 * 1024 * 1024, /* CompleteMultipartUpload of 10,000 parts with checksums: 1.5 MB */
+    LIMIT_XML_BODY_BYTES = 2 * 1024 *
+        1024, /* CompleteMultipartUpload of 10,000 parts with checksums: 1.5 MB */
     LIMIT_XML_DEPTH = 16,
     LIMIT_DELETE_KEYS = 1000, /* DeleteObjects (AWS) */
     LIMIT_LIST_KEYS = 1000,   /* a page (AWS) */
@@ -48,30 +52,32 @@ enum {
     LIMIT_STRIPE_UNIT_BYTES_MIN = 4096,
     LIMIT_DATA_SHARDS = 16,
     LIMIT_PARITY_SHARDS = 4,
-    LIMIT_SHARDS = 20, /* fits the 32-bit `durable` bitmap */
-    LIMIT_BLOCK_BYTES = 64 * 1024,    /* of one checksum on disk */
+    LIMIT_SHARDS = 20,             /* fits the 32-bit `durable` bitmap */
+    LIMIT_BLOCK_BYTES = 64 * 1024, /* of one checksum on disk */
     LIMIT_DISK_ALIGN_BYTES = 4096,
     LIMIT_DISKS = 64, /* --data directories of one process */
 
     /* ---- Memory of one process (the budget is 128 MiB under 64 streams) ---- */
-    LIMIT_STREAM_MEMORY_BYTES = 40 * 1024 * 1024, /* stripe and read buffers of all requests; beyond: wait, then 503 */
+    LIMIT_STREAM_MEMORY_BYTES = 40 * 1024 *
+        1024, /* stripe and read buffers of all requests; beyond: wait, then 503 */
 
     /* ---- Time ---- */
-    LIMIT_CLOCK_SKEW_S = 15 * 60,          /* SigV4 (AWS) */
-    LIMIT_PRESIGN_S = 7 * 24 * 3600,       /* SigV4 query (AWS) */
-    LIMIT_EXTENT_AGE_S = 24 * 3600,        /* a PUT must commit its extents within this */
+    LIMIT_CLOCK_SKEW_S = 15 * 60,           /* SigV4 (AWS) */
+    LIMIT_PRESIGN_S = 7 * 24 * 3600,        /* SigV4 query (AWS) */
+    LIMIT_EXTENT_AGE_S = 24 * 3600,         /* a PUT must commit its extents within this */
     LIMIT_COMPLETE_REPEAT_S = 7 * 24 * 3600 /* an identical Complete gets the first answer */
 };
 
 static_assert(LIMIT_RECORD_BYTES < LIMIT_COMMAND_BYTES, "a record fits a command");
 static_assert(LIMIT_INLINE_BYTES < LIMIT_REPLICA_BYTES, "layouts grow in this order");
-static_assert(LIMIT_DATA_SHARDS + LIMIT_PARITY_SHARDS == LIMIT_SHARDS && LIMIT_SHARDS <= 32, "bitmap");
+static_assert(LIMIT_DATA_SHARDS + LIMIT_PARITY_SHARDS == LIMIT_SHARDS && LIMIT_SHARDS <= 32,
+              "bitmap");
 static_assert(LIMIT_BLOCK_BYTES % LIMIT_DISK_ALIGN_BYTES == 0, "blocks are whole sectors");
 
 /* 64-bit bounds do not fit an enum. */
-#define LIMIT_OBJECT_BYTES      (50ULL * 1024 * 1024 * 1024 * 1024) /* AWS since 2025: 50 TiB */
-#define LIMIT_PUT_BYTES         (5ULL * 1024 * 1024 * 1024) /* one PUT or part (AWS) */
-#define LIMIT_COPY_BYTES        (5ULL * 1024 * 1024 * 1024) /* CopyObject (AWS); a setting lifts it */
-#define LIMIT_PART_BYTES_MIN    (5ULL * 1024 * 1024)        /* all parts but the last (AWS) */
+#define LIMIT_OBJECT_BYTES   (50ULL * 1024 * 1024 * 1024 * 1024) /* AWS since 2025: 50 TiB */
+#define LIMIT_PUT_BYTES      (5ULL * 1024 * 1024 * 1024)         /* one PUT or part (AWS) */
+#define LIMIT_COPY_BYTES     (5ULL * 1024 * 1024 * 1024) /* CopyObject (AWS); a setting lifts it */
+#define LIMIT_PART_BYTES_MIN (5ULL * 1024 * 1024)        /* all parts but the last (AWS) */
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The datads, as a gateway, a repair or a reclaim sees them: shards by disk id. In `kist serve` a call
- * runs against the datad in the same process (datad/service/data_local.c); between processes it is an RPC.
+ * The datads, as a gateway, a repair or a reclaim sees them: shards by disk id. In `kist serve` a
+ * call runs against the datad in the same process (datad/service/data_local.c); between processes
+ * it is an RPC.
  *
  * One client per loop; calls and completions on that loop; a completion never runs inside its call.
  */
@@ -15,8 +16,8 @@
 
 enum { EXTENT_ID_BYTES = 24 };
 
-/* Never reused. memcmp order: cluster epoch u32, incarnation u32, milliseconds u64, counter u64 (all big
- * endian). Layout ids and upload ids are of the same kind. */
+/* Never reused. memcmp order: cluster epoch u32, incarnation u32, milliseconds u64, counter u64
+ * (all big endian). Layout ids and upload ids are of the same kind. */
 struct extent_id {
     uint8_t bytes[EXTENT_ID_BYTES];
 };
@@ -37,18 +38,19 @@ struct shard_origin {
 
 struct data_client;
 
-/* One shard being written: begin, any number of appends (one under way at a time per writer; several
- * writers side by side), then seal or abort. All but the last append are multiples of LIMIT_BLOCK_BYTES.
- * A writer belongs to the world while a call is under way, otherwise to the caller. */
+/* One shard being written: begin, any number of appends (one under way at a time per writer;
+ * several writers side by side), then seal or abort. All but the last append are multiples of
+ * LIMIT_BLOCK_BYTES. A writer belongs to the world while a call is under way, otherwise to the
+ * caller. */
 struct shard_writer {
     uint64_t disk;
     struct shard_id shard;
     struct shard_origin origin;
-    uint64_t reserved_bytes;    /* no more than this will be appended */
-    uint32_t attempt;           /* 0: a client's write; repair and move pass their task's number */
+    uint64_t reserved_bytes; /* no more than this will be appended */
+    uint32_t attempt;        /* 0: a client's write; repair and move pass their task's number */
     void (*done)(struct shard_writer *writer); /* of the call under way */
-    enum rc rc;                 /* of that call. RC_NOT_FOUND: disk unknown or gone; RC_FULL; RC_IO;
-                                   RC_EXISTS: the id is or was held; RC_STALE: old group epoch */
+    enum rc rc; /* of that call. RC_NOT_FOUND: disk unknown or gone; RC_FULL; RC_IO;
+                   RC_EXISTS: the id is or was held; RC_STALE: old group epoch */
     /* Private. */
     uint64_t reserved[80];
 };
@@ -81,8 +83,8 @@ struct shard_stat {
     struct shard_id shard;
     bool want_origin; /* also what the shard's header on disk names: one more read */
     void (*done)(struct shard_stat *call);
-    enum rc rc; /* RC_OK: held. RC_NOT_FOUND: not held (or the disk is gone); RC_CORRUPT: held, but a block
-                   failed its checksum before; RC_IO */
+    enum rc rc; /* RC_OK: held. RC_NOT_FOUND: not held (or the disk is gone); RC_CORRUPT: held, but
+                   a block failed its checksum before; RC_IO */
     /* Out; `attempt` also when it is not held any more (0 when never). */
     uint32_t attempt;
     bool removed; /* with RC_NOT_FOUND: a remove took it away */
@@ -97,7 +99,8 @@ struct data_client {
     void (*begin)(struct data_client *data, struct shard_writer *writer);
     /* `bytes` borrowed until done. Not durable yet. */
     void (*append)(struct data_client *data, struct shard_writer *writer, struct slice bytes);
-    /* Done: the shard is durable (fdatasync returned) and readable. The writer is finished either way. */
+    /* Done: the shard is durable (fdatasync returned) and readable. The writer is finished either
+     * way. */
     void (*seal)(struct data_client *data, struct shard_writer *writer);
     /* Done: nothing of it will be seen again. */
     void (*abort)(struct data_client *data, struct shard_writer *writer);

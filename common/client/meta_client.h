@@ -1,14 +1,16 @@
 /*
- * metad, as a gateway or a datad sees it: typed calls, whatever carries them. In `kist serve` a call runs
- * against the replica in the same process (metad/service/meta_local.c); between processes it is an RPC.
+ * metad, as a gateway or a datad sees it: typed calls, whatever carries them. In `kist serve` a
+ * call runs against the replica in the same process (metad/service/meta_local.c); between processes
+ * it is an RPC.
  *
- * One client per loop; all calls on that loop. Every call follows the convention of task.h: STEP_NEXT
- * means that the answer is in the call already, STEP_WAIT that task_resume() follows on this loop,
- * STEP_FAIL that task->error is set. Requests and what they point to are borrowed until then. Answers lie
- * in `arena`, or as said.
+ * One client per loop; all calls on that loop. Every call follows the convention of task.h:
+ * STEP_NEXT means that the answer is in the call already, STEP_WAIT that task_resume() follows on
+ * this loop, STEP_FAIL that task->error is set. Requests and what they point to are borrowed until
+ * then. Answers lie in `arena`, or as said.
  *
- * Reads are linearizable: they see everything that was answered before they began. Bucket ids are checked
- * by the range: one it does not know gives RC_STALE (judge the request again after meta_refresh()).
+ * Reads are linearizable: they see everything that was answered before they began. Bucket ids are
+ * checked by the range: one it does not know gives RC_STALE (judge the request again after
+ * meta_refresh()).
  */
 #ifndef COMMON_CLIENT_META_CLIENT_H
 #define COMMON_CLIENT_META_CLIENT_H
@@ -62,8 +64,8 @@ struct meta_list {
     uint64_t reserved[16];
 };
 
-/* Pieces of a layout from the one that holds byte `offset` on. Asked when a record has more pieces than it
- * carries, or when a datad said `no such extent` to a copy's cached ones. */
+/* Pieces of a layout from the one that holds byte `offset` on. Asked when a record has more pieces
+ * than it carries, or when a datad said `no such extent` to a copy's cached ones. */
 struct meta_pieces {
     uint64_t bucket_id; /* home */
     struct slice key;   /* home */
@@ -136,8 +138,8 @@ struct meta_list_uploads {
     uint64_t reserved[16];
 };
 
-/* Every row that owns extents (current, layout, part, home), in key order, for repair and audit: each extent
- * comes under the (bucket, key, layout) that a SET_DURABLE must name. */
+/* Every row that owns extents (current, layout, part, home), in key order, for repair and audit:
+ * each extent comes under the (bucket, key, layout) that a SET_DURABLE must name. */
 struct meta_scan_item {
     uint64_t bucket_id;
     struct slice key;
@@ -176,8 +178,8 @@ enum meta_command {
 #undef COMMAND
 };
 
-/* One raft entry. RC_OK: it was applied, `reply` says with which outcome. RC_AMBIGUOUS: it may have been.
- * RC_NO_QUORUM, RC_NOT_LEADER, RC_BUSY, RC_FULL: it was not and will not be. */
+/* One raft entry. RC_OK: it was applied, `reply` says with which outcome. RC_AMBIGUOUS: it may have
+ * been. RC_NO_QUORUM, RC_NOT_LEADER, RC_BUSY, RC_FULL: it was not and will not be. */
 struct meta_write {
     enum meta_command command;
     const ProtobufCMessage *message; /* the command.proto message of that row */
@@ -200,7 +202,8 @@ struct meta_refresh {
 
 struct meta_client {
     enum step_result (*get)(struct meta_client *meta, struct meta_get *call, struct task *task);
-    void (*release)(struct meta_client *meta, struct meta_get *call); /* once per get that succeeded */
+    void (*release)(struct meta_client *meta,
+                    struct meta_get *call); /* once per get that succeeded */
     enum step_result (*list)(struct meta_client *meta, struct meta_list *call, struct task *task);
     enum step_result (*pieces)(struct meta_client *meta, struct meta_pieces *call,
                                struct task *task);
@@ -216,7 +219,8 @@ struct meta_client {
     enum step_result (*write)(struct meta_client *meta, struct meta_write *call, struct task *task);
     enum step_result (*refresh)(struct meta_client *meta, struct meta_refresh *call,
                                 struct task *task);
-    /* Borrowed until control returns to the loop; take view_ref() to keep it. Never NULL once open. */
+    /* Borrowed until control returns to the loop; take view_ref() to keep it. Never NULL once open.
+     */
     struct view *(*view)(struct meta_client *meta);
     /* May writes be answered: a leader with a quorum is known. For /health/ready. */
     bool (*ready)(struct meta_client *meta);

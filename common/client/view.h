@@ -1,9 +1,10 @@
 /*
- * What a gateway may believe without asking (DESIGN 4.5): an immutable snapshot of root's buckets, access
- * keys and placement groups. It may only say yes; a no that rests on it is confirmed by meta_refresh().
+ * What a gateway may believe without asking (DESIGN 4.5): an immutable snapshot of root's buckets,
+ * access keys and placement groups. It may only say yes; a no that rests on it is confirmed by
+ * meta_refresh().
  *
- * Shared: a view is reference counted (any thread) and never changes. A request takes one reference when
- * it begins and drops it at its end, so what it looked up stays valid for its whole life.
+ * Shared: a view is reference counted (any thread) and never changes. A request takes one reference
+ * when it begins and drops it at its end, so what it looked up stays valid for its whole life.
  */
 #ifndef COMMON_CLIENT_VIEW_H
 #define COMMON_CLIENT_VIEW_H
@@ -46,8 +47,9 @@ size_t view_group_count(const struct view *view);
 const Kist__PlacementGroup *view_group_at(const struct view *view, size_t index);
 const struct view_disk *view_disk(const struct view *view, uint64_t id);
 
-/* The builder's side (metad/service, tests): takes all messages given, which must have been unpacked or
- * made with the default allocator; returns owned with one reference. Arrays may be freed at once. */
+/* The builder's side (metad/service, tests): takes all messages given, which must have been
+ * unpacked or made with the default allocator; returns owned with one reference. Arrays may be
+ * freed at once. */
 struct view_parts {
     uint64_t version;
     Kist__Bucket **buckets;

@@ -15,8 +15,8 @@ const struct ec *ec_get(unsigned k, unsigned m);
 /* m parity buffers of `len` bytes from k data buffers. */
 void ec_encode(const struct ec *ec, size_t len, uint8_t *const *data, uint8_t *const *parity);
 
-/* Rebuilds shard `want` (0 .. k+m-1). `shards[i]` holds `len` bytes for each bit i of `present`; at least k
- * bits are set. Returns false when too few are present. */
+/* Rebuilds shard `want` (0 .. k+m-1). `shards[i]` holds `len` bytes for each bit i of `present`; at
+ * least k bits are set. Returns false when too few are present. */
 bool ec_rebuild(const struct ec *ec, size_t len, uint8_t *const *shards, uint32_t present,
                 unsigned want, uint8_t *out);
 

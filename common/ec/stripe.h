@@ -1,11 +1,13 @@
 /*
- * Geometry of a striped extent: object bytes <-> stripes <-> shards (DESIGN 5.1). Part of the data format.
+ * Geometry of a striped extent: object bytes <-> stripes <-> shards (DESIGN 5.1). Part of the data
+ * format.
  *
- *     extent bytes:  | stripe 0: k units | stripe 1: k units | ... | last stripe: k shrunken units |
- *     shard i:       unit i of stripe 0, unit i of stripe 1, ..., unit i of the last stripe
+ *     extent bytes:  | stripe 0: k units | stripe 1: k units | ... | last stripe: k shrunken units
+ * | shard i:       unit i of stripe 0, unit i of stripe 1, ..., unit i of the last stripe
  *
- * The last stripe's unit is ceil(rest / k) rounded up to 4 KiB, so a shard is never longer than needed; bytes
- * past the extent's length are zeros that are stored (they are parity input) and never sent. A replica extent is the case k = 1 with one stripe of any length, not padded.
+ * The last stripe's unit is ceil(rest / k) rounded up to 4 KiB, so a shard is never longer than
+ * needed; bytes past the extent's length are zeros that are stored (they are parity input) and
+ * never sent. A replica extent is the case k = 1 with one stripe of any length, not padded.
  */
 #ifndef COMMON_EC_STRIPE_H
 #define COMMON_EC_STRIPE_H

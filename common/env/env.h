@@ -1,10 +1,10 @@
 /*
  * The world outside the process: clock, randomness, network, disks, worker threads.
  *
- * Everything outside common/env reaches the world through `struct env`. There is one `struct env` per
- * loop thread; its functions are called on that thread only, except where "any thread" is said. There
- * are two worlds: env_uv.c (libuv) and tests/sim/env_sim.c (one thread, virtual time, faults drawn from
- * a seed). Both promise:
+ * Everything outside common/env reaches the world through `struct env`. There is one `struct env`
+ * per loop thread; its functions are called on that thread only, except where "any thread" is said.
+ * There are two worlds: env_uv.c (libuv) and tests/sim/env_sim.c (one thread, virtual time, faults
+ * drawn from a seed). Both promise:
  *
  *   1. A completion never runs inside the call that started it.
  *   2. Every operation that started completes exactly once, also when it is cancelled.
@@ -36,12 +36,13 @@ struct env_timer {
 };
 
 struct env_clock {
-    uint64_t (*mono_ns)(struct env *env); /* for durations: counts suspend, never goes back; any thread */
+    uint64_t (*mono_ns)(
+        struct env *env); /* for durations: counts suspend, never goes back; any thread */
     uint64_t (*wall_ns)(struct env *env); /* nanoseconds since 1970, may jump; any thread */
     /* One shot. Starting a running timer moves it. `fire` is set by the caller before. */
     void (*timer_start)(struct env *env, struct env_timer *timer, uint64_t delay_ns);
-    /* After it returns `fire` does not run and the memory is free to reuse. Harmless when not running;
-     * the struct must have been zeroed or started before. */
+    /* After it returns `fire` does not run and the memory is free to reuse. Harmless when not
+     * running; the struct must have been zeroed or started before. */
     void (*timer_stop)(struct env *env, struct env_timer *timer);
 };
 
@@ -60,8 +61,8 @@ struct env_work {
 struct env_queue {
     const char *name; /* of the thread, at most 15 bytes */
     /* NULL: `run` of each work, one after the other, in the order submitted. Otherwise called with
-     * everything that is pending (linked by env_work.link, in order, never empty) instead of the `run`s:
-     * one sync then serves them all. All of them complete when it returns. */
+     * everything that is pending (linked by env_work.link, in order, never empty) instead of the
+     * `run`s: one sync then serves them all. All of them complete when it returns. */
     void (*batch)(struct env_queue *queue, struct list *works);
     /* Private. */
     void *impl;
@@ -71,8 +72,8 @@ struct env_worker {
     void (*queue_open)(struct env *env, struct env_queue *queue);
     /* All its work must have completed. Joins the thread. */
     void (*queue_close)(struct env *env, struct env_queue *queue);
-    /* `queue` NULL: any thread of the shared pool, in any order. Submit is called on the loop of `env`
-     * and `done` runs there; different loops may submit to one queue. */
+    /* `queue` NULL: any thread of the shared pool, in any order. Submit is called on the loop of
+     * `env` and `done` runs there; different loops may submit to one queue. */
     void (*submit)(struct env *env, struct env_queue *queue, struct env_work *work);
 };
 
@@ -104,19 +105,23 @@ struct env_stat {
 typedef void (*env_name_cb)(void *list, const char *name);
 
 /* Any thread. `file` is a descriptor >= 0. Each returns RC_OK or says why (errno mapped, text in
- * `error` when given). Reads that hit the end are short: `*got` tells. Modes: files 0600, directories
- * 0700. */
+ * `error` when given). Reads that hit the end are short: `*got` tells. Modes: files 0600,
+ * directories 0700. */
 struct env_file {
-    enum rc (*open)(struct env *env, const char *path, unsigned flags, int *file, struct error *error);
+    enum rc (*open)(struct env *env, const char *path, unsigned flags, int *file,
+                    struct error *error);
     void (*close)(struct env *env, int file);
     enum rc (*read)(struct env *env, int file, void *to, size_t len, uint64_t at, size_t *got);
-    enum rc (*write)(struct env *env, int file, const struct slice *from, size_t count, uint64_t at);
+    enum rc (*write)(struct env *env, int file, const struct slice *from, size_t count,
+                     uint64_t at);
     enum rc (*sync)(struct env *env, int file); /* fdatasync */
-    enum rc (*allocate)(struct env *env, int file, uint64_t len); /* reserves [0, len), size grows */
+    enum rc (*allocate)(struct env *env, int file,
+                        uint64_t len); /* reserves [0, len), size grows */
     enum rc (*punch)(struct env *env, int file, uint64_t at, uint64_t len);
     enum rc (*truncate)(struct env *env, int file, uint64_t len);
-    /* The first run [from, to) at or after `at` that was ever written: what lies outside of the runs reads
-     * as zeros. RC_NOT_FOUND: none up to the end. May call more than that written, never less. */
+    /* The first run [from, to) at or after `at` that was ever written: what lies outside of the
+     * runs reads as zeros. RC_NOT_FOUND: none up to the end. May call more than that written, never
+     * less. */
     enum rc (*data_range)(struct env *env, int file, uint64_t at, uint64_t *from, uint64_t *to);
     enum rc (*stat)(struct env *env, const char *path, struct env_stat *out);
     enum rc (*rename)(struct env *env, const char *from, const char *to);
@@ -126,7 +131,8 @@ struct env_file {
     enum rc (*sync_directory)(struct env *env, const char *path);
     /* Calls back for every entry but "." and "..", in any order. */
     enum rc (*list)(struct env *env, const char *path, env_name_cb each, void *list);
-    enum rc (*space)(struct env *env, const char *path, uint64_t *free_bytes, uint64_t *total_bytes);
+    enum rc (*space)(struct env *env, const char *path, uint64_t *free_bytes,
+                     uint64_t *total_bytes);
     /* An exclusive lock on an open file, held until it is closed or the process ends: RC_LOCKED. */
     enum rc (*lock)(struct env *env, int file);
 };
@@ -151,8 +157,9 @@ struct env_disk {
 
 /* One connection. Embedded by its owner; zeroed before accept or connect. */
 struct env_stream {
-    /* Bytes have come (borrowed until return: the callee takes in all of them), or the stream ended:
-     * rc RC_CLOSED at an orderly end of the other side's writes, RC_IO when reset; then no more come. */
+    /* Bytes have come (borrowed until return: the callee takes in all of them), or the stream
+     * ended: rc RC_CLOSED at an orderly end of the other side's writes, RC_IO when reset; then no
+     * more come. */
     void (*on_read)(struct env_stream *stream, struct slice bytes, enum rc rc);
     void (*on_close)(struct env_stream *stream); /* memory is free to reuse */
     /* Private. */
@@ -176,9 +183,9 @@ struct env_write {
 enum { ENV_ADDRESS_MAX = 72, ENV_WRITE_SLICES_MAX = 8 };
 
 struct env_net {
-    /* `address`: "127.0.0.1:9000", "[::1]:9000", "0.0.0.0:0", "localhost:9000". Every loop listens for
-     * itself with SO_REUSEPORT; a port held by another process is still refused (RC_LOCKED) because
-     * the first listener of the process probes without it. */
+    /* `address`: "127.0.0.1:9000", "[::1]:9000", "0.0.0.0:0", "localhost:9000". Every loop listens
+     * for itself with SO_REUSEPORT; a port held by another process is still refused (RC_LOCKED)
+     * because the first listener of the process probes without it. */
     enum rc (*listen)(struct env *env, struct env_listener *listener, const char *address,
                       struct error *error);
     /* Where it listens: the port that the kernel chose for port 0. */
@@ -213,7 +220,7 @@ struct env {
     const struct env_net *net;
     uint64_t (*random)(struct env *env); /* any thread; unpredictable in the real world */
     void (*post)(struct env *target, struct env_post *post); /* any thread */
-    bool simulated; /* BUGGIFY is alive */
+    bool simulated;                                          /* BUGGIFY is alive */
     void *impl;
 };
 

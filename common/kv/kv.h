@@ -1,9 +1,10 @@
 /*
- * The ordered store that metad and datad stand on: get, scan, batches, atomic flush. kv_rocksdb.c is
- * RocksDB; tests/sim/sim_kv.c is memory that can lose what was not synced.
+ * The ordered store that metad and datad stand on: get, scan, batches, atomic flush. kv_rocksdb.c
+ * is RocksDB; tests/sim/sim_kv.c is memory that can lose what was not synced.
  *
- * Any thread, and blocking (except kv_get with KV_CACHED_ONLY): belongs into work jobs, or on a loop where
- * the data is known to be cached. Keys are ordered by memcmp. Families are numbered as given at open.
+ * Any thread, and blocking (except kv_get with KV_CACHED_ONLY): belongs into work jobs, or on a
+ * loop where the data is known to be cached. Keys are ordered by memcmp. Families are numbered as
+ * given at open.
  */
 #ifndef COMMON_KV_KV_H
 #define COMMON_KV_KV_H
@@ -34,8 +35,8 @@ struct kv_family {
     uint64_t blob_bytes_min;
     uint64_t memtable_bytes;
     bool whole_key_filter; /* point lookups dominate */
-    /* Compaction drops rows for which this says so (NULL: none): rows that readers treat as absent anyway.
-     * Called on compaction threads. */
+    /* Compaction drops rows for which this says so (NULL: none): rows that readers treat as absent
+     * anyway. Called on compaction threads. */
     bool (*drop)(void *arg, struct slice key, struct slice value);
     void *drop_arg;
 };
@@ -45,7 +46,8 @@ struct kv_options {
     struct kv_family families[KV_FAMILIES_MAX];
     uint32_t family_count;
     struct kv_cache *cache; /* NULL: a small one of its own */
-    bool write_ahead_log;   /* false: everything is KV_UNLOGGED and flushes are atomic over families */
+    bool
+        write_ahead_log; /* false: everything is KV_UNLOGGED and flushes are atomic over families */
     bool must_exist;
     int background_threads; /* flush and compaction; 0: 2 */
 };
@@ -62,9 +64,10 @@ struct kv_iter_options {
     struct slice lower; /* inclusive; empty: none. Borrowed until kv_iter_close(). */
     struct slice upper; /* exclusive; empty: none */
     const struct kv_snapshot *snapshot; /* NULL: now */
-    /* Stops with RC_AGAIN where a disk read would be needed, or thousands of deleted rows skipped. */
+    /* Stops with RC_AGAIN where a disk read would be needed, or thousands of deleted rows skipped.
+     */
     bool cached_only;
-    bool bulk;          /* a long scan: reads ahead, does not fill the cache */
+    bool bulk; /* a long scan: reads ahead, does not fill the cache */
 };
 
 struct kv_ops {
@@ -89,7 +92,7 @@ struct kv_ops {
     enum rc (*flush)(struct kv *kv, struct error *error); /* all families, atomically; waits */
     enum rc (*compact)(struct kv *kv, uint32_t family, struct slice from, struct slice to);
     enum rc (*verify)(struct kv *kv, struct error *error); /* reads every table: RC_CORRUPT; slow */
-    uint64_t (*memory_bytes)(struct kv *kv); /* memtables and table readers */
+    uint64_t (*memory_bytes)(struct kv *kv);               /* memtables and table readers */
     void (*close)(struct kv *kv);
 };
 

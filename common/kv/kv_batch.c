@@ -1,6 +1,6 @@
 /*
- * A batch is a run of operations in one buffer: kind u8, family u8, key length u32, value length u32, key,
- * value. Never on disk: implementations translate it.
+ * A batch is a run of operations in one buffer: kind u8, family u8, key length u32, value length
+ * u32, key, value. Never on disk: implementations translate it.
  */
 #include "common/kv/kv_batch.h"
 

@@ -1,11 +1,13 @@
 /*
  * kv.h on RocksDB, by its C API (kv_shim.cc for what that lacks).
  *
- *     options -> families (one RocksDB column family each) -> reads on any thread, batches, atomic flush
+ *     options -> families (one RocksDB column family each) -> reads on any thread, batches, atomic
+ * flush
  *
- * Promises: KV_SYNCED returns after fdatasync of the write-ahead log; kv flush() is atomic over families. A
- * log that is damaged before its last record is an error at open (RC_CORRUPT), never a silent cut: what was
- * acknowledged is not rolled back. Block checksums are XXH3, verified on every read.
+ * Promises: KV_SYNCED returns after fdatasync of the write-ahead log; kv flush() is atomic over
+ * families. A log that is damaged before its last record is an error at open (RC_CORRUPT), never a
+ * silent cut: what was acknowledged is not rolled back. Block checksums are XXH3, verified on every
+ * read.
  */
 #include <rocksdb/c.h>
 
@@ -15,7 +17,9 @@
 #include "common/kv/kv_rocksdb_options.h"
 #include "common/kv/kv_shim.h"
 
-enum { SKIPPED_KEYS_MAX = 2000 }; /* deleted rows in one step of a cached_only iterator: some 0.2 ms */
+enum {
+    SKIPPED_KEYS_MAX = 2000
+}; /* deleted rows in one step of a cached_only iterator: some 0.2 ms */
 
 struct kv_rocksdb {
     struct kv base;
@@ -44,21 +48,22 @@ static struct kv_rocksdb *self_of(struct kv *kv)
     return CONTAINER_OF(kv, struct kv_rocksdb, base);
 }
 
-/* Takes `text`. The C API gives Status::ToString() only, so the class is read from its beginning. */
+/* Takes `text`. The C API gives Status::ToString() only, so the class is read from its beginning.
+ */
 enum rc kv_rocksdb_error(char *text, struct error *error)
 {
     static const struct {
         const char *prefix;
         enum rc rc;
     } rows[] = {
-        {"Result incomplete",                   RC_AGAIN  },
-        {"Corruption",                          RC_CORRUPT},
-        {"IO error: No space left",             RC_FULL   },
-        {"IO error: While lock file",           RC_LOCKED },
-        {"IO error: lock ",                     RC_LOCKED },
-        {"Invalid argument",                    RC_INVALID},
-        {"Not implemented",                     RC_INVALID},
-        {"Operation aborted: Shutdown",         RC_CLOSED },
+        {"Result incomplete",           RC_AGAIN  },
+        {"Corruption",                  RC_CORRUPT},
+        {"IO error: No space left",     RC_FULL   },
+        {"IO error: While lock file",   RC_LOCKED },
+        {"IO error: lock ",             RC_LOCKED },
+        {"Invalid argument",            RC_INVALID},
+        {"Not implemented",             RC_INVALID},
+        {"Operation aborted: Shutdown", RC_CLOSED },
     };
     enum rc rc = RC_IO;
 
@@ -95,8 +100,8 @@ static enum rc kv_rocksdb_get(struct kv *kv, uint32_t family, struct slice key, 
         rocksdb_readoptions_set_read_tier(own, (flags & KV_CACHED_ONLY) != 0 ? 1 : 0);
         options = own;
     }
-    pin = rocksdb_get_pinned_cf(self->db, options, self->families[family], key.data, key.len,
-                                &text);
+    pin =
+        rocksdb_get_pinned_cf(self->db, options, self->families[family], key.data, key.len, &text);
     if (own != NULL) {
         rocksdb_readoptions_destroy(own);
     }

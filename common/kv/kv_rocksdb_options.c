@@ -12,8 +12,8 @@ enum {
     LOG_BYTES_MAX = 128 * 1024 * 1024, /* of RocksDB's own write-ahead log before it flushes */
     SYNC_STEP_BYTES = 1024 * 1024,
     FORMAT_VERSION = 5,
-    CHECKSUM_XXH3 = 4,           /* Debian's build computes CRC32C by tables: some 15 us per 8 KiB */
-    RECOVER_TOLERATE_TAIL = 0,   /* an incomplete last record only; damage before it is an error */
+    CHECKSUM_XXH3 = 4,         /* Debian's build computes CRC32C by tables: some 15 us per 8 KiB */
+    RECOVER_TOLERATE_TAIL = 0, /* an incomplete last record only; damage before it is an error */
     INFO_LOG_WARN = 2,
     DATA_BLOCK_BINARY_AND_HASH = 1
 };
@@ -98,8 +98,8 @@ static void setup_family(struct kv_rocksdb_setup *setup, uint32_t at,
 {
     rocksdb_options_t *to = setup->options[at];
 
-    rocksdb_options_set_write_buffer_size(
-        to, family->memtable_bytes > 0 ? family->memtable_bytes : MEMTABLE_BYTES_DEFAULT);
+    rocksdb_options_set_write_buffer_size(to, family->memtable_bytes > 0 ? family->memtable_bytes
+                                                                         : MEMTABLE_BYTES_DEFAULT);
     rocksdb_options_set_max_write_buffer_number(to, MEMTABLE_COUNT_MAX);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(to, 1);
     rocksdb_options_set_compression(to, rocksdb_lz4_compression);

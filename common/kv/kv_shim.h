@@ -1,4 +1,5 @@
-/* What RocksDB's C API lacks (kv_shim.cc). Errors are malloc'ed texts as in the C API, NULL on success. */
+/* What RocksDB's C API lacks (kv_shim.cc). Errors are malloc'ed texts as in the C API, NULL on
+ * success. */
 #ifndef COMMON_KV_KV_SHIM_H
 #define COMMON_KV_KV_SHIM_H
 

@@ -1,6 +1,7 @@
 /*
- * One line per event: time, level, a stable name, then key=value pairs (values with blanks are quoted by
- * the caller's format). To stderr, or as JSON lines. Any thread; one write(2) a line, so lines never mix.
+ * One line per event: time, level, a stable name, then key=value pairs (values with blanks are
+ * quoted by the caller's format). To stderr, or as JSON lines. Any thread; one write(2) a line, so
+ * lines never mix.
  *
  *     LOG_WARN("segment_sealed_early", "disk=%llu segment=%08x rc=%s", ...);
  */

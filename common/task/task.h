@@ -5,9 +5,9 @@
  * finishes that call runs task_resume(). A completion never runs inside the call that started it,
  * so a step can finish its own bookkeeping before it returns STEP_WAIT.
  *
- * A step is entered only if everything that earlier steps waited for succeeded. A call that may have
- * its answer at hand returns a step_result itself (STEP_NEXT, STEP_WAIT or STEP_FAIL), so that a step
- * can end with `return meta_get(...)`.
+ * A step is entered only if everything that earlier steps waited for succeeded. A call that may
+ * have its answer at hand returns a step_result itself (STEP_NEXT, STEP_WAIT or STEP_FAIL), so that
+ * a step can end with `return meta_get(...)`.
  */
 #ifndef COMMON_TASK_TASK_H
 #define COMMON_TASK_TASK_H
@@ -44,16 +44,16 @@ struct task {
     task_done_cb done;
 };
 
-/* Borrows `steps` (ends at a row without `run`) and `task` until `done`; `done` may free `task`. It may
- * run inside task_start() when no step had to wait. */
+/* Borrows `steps` (ends at a row without `run`) and `task` until `done`; `done` may free `task`. It
+ * may run inside task_start() when no step had to wait. */
 void task_start(struct task *task, const struct step *steps, task_done_cb done);
 
-/* Reports the awaited call's outcome. Call once per STEP_WAIT or STEP_AGAIN. With a failure the text may
- * stand in task->error.text already; otherwise the rc's own text is put there. */
+/* Reports the awaited call's outcome. Call once per STEP_WAIT or STEP_AGAIN. With a failure the
+ * text may stand in task->error.text already; otherwise the rc's own text is put there. */
 void task_resume(struct task *task, enum rc rc);
 
-/* The owner has lost interest: the next resume fails with RC_CANCELLED instead of going on. What was
- * awaited still completes first. */
+/* The owner has lost interest: the next resume fails with RC_CANCELLED instead of going on. What
+ * was awaited still completes first. */
 void task_cancel(struct task *task);
 
 /* Sets the error and returns STEP_FAIL. */

@@ -276,8 +276,8 @@ void http_reply_start(struct http_exchange *exchange, int status, const struct h
     head.date = http_date_get(&conn->server->date, env->clock->wall_ns(env));
     buffer_clear(&conn->head);
     if (conn->continue_due && !head.close) {
-        /* An empty body: nothing would be sent later. botocore counts a final reply without it as the reply of
-         * every following request of the connection. */
+        /* An empty body: nothing would be sent later. botocore counts a final reply without it as
+         * the reply of every following request of the connection. */
         conn->continue_due = false;
         buffer_append(&conn->head, CONTINUE_LINE);
     }

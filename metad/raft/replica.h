@@ -80,7 +80,7 @@ struct replica_options {
     uint32_t bootstrap_count;
     uint64_t election_timeout_ms; /* 0: 1000; the same on all replicas */
     uint64_t heartbeat_ms;        /* 0: 100 */
-    uint64_t log_bytes_max;       /* flush and trim beyond this; 0: 64 MiB */
+    uint64_t log_bytes_max;       /* flush and trim beyond this; 0: 32 MiB */
     void *owner;
     /* Role or term changed, or it stopped (replica_state()). */
     void (*on_change)(struct replica *replica, void *owner);
@@ -125,9 +125,9 @@ uint64_t replica_term(const struct replica *replica);
 uint64_t replica_last_index(const struct replica *replica);
 
 /* ---- Linearizable reads (DESIGN 4.1, Lease): any thread ----
- * Order of a read: replica_lease(); c = replica_commit(); when replica_applied() < c, wait; read the state;
- * then replica_lease() again; only then reply. (A commit index loaded before the first look at the lease may be
- * that of a follower which has been elected since.) */
+ * Order of a read: replica_lease(); c = replica_commit(); when replica_applied() < c, wait; read
+ * the state; then replica_lease() again; only then reply. (A commit index loaded before the first
+ * look at the lease may be that of a follower which has been elected since.) */
 uint64_t replica_commit(const struct replica *replica);
 uint64_t replica_applied(const struct replica *replica);
 bool replica_lease(const struct replica *replica,

@@ -17,7 +17,8 @@
 enum {
     REPLICA_ELECTION_MS = 1000,
     REPLICA_HEARTBEAT_MS = 100,
-    REPLICA_LOG_BYTES_MAX = 64 * 1024 * 1024,
+    REPLICA_LOG_BYTES_MAX = 32 * 1024 *
+        1024, /* what a start reads and applies again: about a second */
     REPLICA_FLUSH_AGE_MS = 30000,
     REPLICA_INFLIGHT_ENTRIES = 2048,            /* to one peer, unanswered */
     REPLICA_CACHE_BYTES = 4 * 1024 * 1024,      /* newest entries kept for slow followers */

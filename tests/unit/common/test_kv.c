@@ -1,6 +1,6 @@
 /*
- * kv.h on RocksDB: what metad and datad lean on. Durability across a process that dies is tested with a
- * child that leaves by _exit().
+ * kv.h on RocksDB: what metad and datad lean on. Durability across a process that dies is tested
+ * with a child that leaves by _exit().
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -195,7 +195,8 @@ static void synced_write_survives_death(void **state)
     kv_close(kv);
 }
 
-/* The state store: a flush is atomic over families, and what came after it is gone, in all of them. */
+/* The state store: a flush is atomic over families, and what came after it is gone, in all of them.
+ */
 static void unlogged_write_survives_by_flush_only(void **state)
 {
     struct kv *kv;
