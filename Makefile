@@ -16,7 +16,7 @@ BUILD_FUZZ := build/fuzz
 TALLY := tests/tidy/tally.py
 SUB := make --no-print-directory
 
-.PHONY: help setup setup-test configure build serve test ci long test-unit test-sim test-s3 test-clients \
+.PHONY: help setup setup-test configure build build-clang serve test ci long test-unit test-sim test-s3 test-clients \
 	test-cluster test-fuzz test-s3tests bench bench-peers scale scaling soak torture docs lint tidy clean
 
 help:
@@ -54,9 +54,10 @@ test-sim: $(BUILD_ASAN)/build.ninja
 	@ninja --quiet -C $(BUILD_ASAN) -j $(JOBS) kist_sim
 	@$(TALLY) sim $(BUILD_ASAN) $(JOBS) $(SEED_START) $(SEEDS)
 
-# Black box: boto3, aws-cli and raw sockets against build/kist.
+# Black box: boto3, aws-cli and raw sockets against build/kist, over DIRECTORIES data directories.
+DIRECTORIES ?= 1
 test-s3: setup-test build
-	@$(TALLY) run tests/s3/run.py
+	@KIST_TEST_DIRECTORIES=$(DIRECTORIES) $(TALLY) run tests/s3/run.py
 
 # Real clients; kill -9 rounds and damaged directories. CLIENT_FILES bounds the trees, ROUNDS the kills.
 CLIENT_FILES ?= 1500
@@ -90,11 +91,18 @@ test: setup-test build
 		"cli=tests/cli/cli.py" \
 		"s3=$(SUB) test-s3"
 
+# The other compiler, its warnings as errors too.
+build-clang: setup-test
+	@[ -f $(BUILD)/clang/build.ninja ] || CC=clang CXX=clang++ cmake -S . -B $(BUILD)/clang -G Ninja -DTESTS=OFF >/dev/null
+	@ninja --quiet -C $(BUILD)/clang -j $(JOBS)
+	@echo "1 passed, 0 failed"
+
 # With `make test` at most 40 minutes.
 ci: setup-test build
 	@$(TALLY) all \
+		"clang=$(SUB) build-clang" \
 		"lint=$(SUB) lint" \
-		"s3=$(SUB) test-s3" \
+		"s3x4=$(SUB) test-s3 DIRECTORIES=4" \
 		"clients=$(SUB) test-clients"
 
 # Hours. Each part writes its result to docs/results and is not repeated once it has passed for this commit.
