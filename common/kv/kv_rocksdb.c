@@ -81,6 +81,7 @@ enum rc kv_rocksdb_error(char *text, struct error *error)
     return rc;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters of kv_ops.get, one of them `self` */
 static enum rc kv_rocksdb_get(struct kv *kv, uint32_t family, struct slice key, unsigned flags,
                               const struct kv_snapshot *snapshot, struct kv_pin *out,
                               struct error *error)

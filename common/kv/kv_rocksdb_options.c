@@ -47,6 +47,7 @@ void kv_cache_free(struct kv_cache *cache)
     }
 }
 
+/* NOLINTNEXTLINE(readability-function-size): RocksDB's callback */
 static unsigned char drop_filter(void *arg, int level, const char *key, size_t key_len,
                                  const char *value, size_t value_len, char **new_value,
                                  size_t *new_len, unsigned char *changed)

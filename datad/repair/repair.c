@@ -421,14 +421,14 @@ static void repair_next(struct repair *repair)
         walk_end(repair);
     }
     take_bad(repair);
-    if (!repair->options.meta->ready(repair->options.meta)) {
-        repair_idle(repair);
-    } else if (repair->hint_count > 0) {
+    bool ready = repair->options.meta->ready(repair->options.meta);
+
+    if (ready && repair->hint_count > 0) {
         repair->page = PAGE_HINTS;
         page_hints(repair);
-    } else if (repair->queue_more || now >= repair->queue_ms) {
+    } else if (ready && (repair->queue_more || now >= repair->queue_ms)) {
         page_fetch(repair, PAGE_QUEUE);
-    } else if (repair->walking || now >= repair->walk_ms) {
+    } else if (ready && (repair->walking || now >= repair->walk_ms)) {
         if (!repair->walking) {
             walk_begin(repair);
         }

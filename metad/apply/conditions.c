@@ -27,11 +27,9 @@ static size_t etag_text(const Kist__Record *record, char text[ETAG_TEXT_MAX])
 bool conditions_etag_is(const Kist__Record *record, struct slice text)
 {
     char own[ETAG_TEXT_MAX];
+    size_t len = etag_text(record, own);
 
-    if (slice_eq_str(text, "*")) {
-        return true;
-    }
-    return slice_eq_nocase(text, slice_of(own, etag_text(record, own)));
+    return slice_eq_str(text, "*") || slice_eq_nocase(text, slice_of(own, len));
 }
 
 static bool wants_match(const Kist__Conditions *conditions)

@@ -96,11 +96,13 @@ static enum rc open_load(const struct replica_options *options, struct replica_l
     const struct log_state *state = &load->load.state;
 
     if (rc == RC_OK && state->replica_id == 0) {
+        size_t len = bootstrap_bytes(options, bytes);
+
         if (state->last_index > 0) {
             return error_set(error, RC_CORRUPT, "the log has entries, but no replica id");
         }
         rc = log_store_create(options->log, options->group, options->replica_id,
-                              slice_of(bytes, bootstrap_bytes(options, bytes)), error);
+                              slice_of(bytes, len), error);
         if (rc == RC_OK) {
             rc = log_store_load(options->log, options->group, &load->load, error);
         }
