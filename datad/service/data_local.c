@@ -51,6 +51,14 @@ static bool local_healthy(struct data_client *data, uint64_t disk)
     return store != NULL && store_state(store) == STORE_HEALTHY;
 }
 
+static bool local_full(struct data_client *data, uint64_t disk)
+{
+    const struct data_local *local = CONTAINER_OF(data, struct data_local, base);
+    const struct store *store = data_local_store(local, disk);
+
+    return store != NULL && store_state(store) == STORE_FULL;
+}
+
 /* ---- Remove ---- */
 
 static void job_finish(struct local_job *job, enum rc rc)
@@ -260,7 +268,8 @@ struct data_local *data_local_new(struct env *env, struct store *const *stores,
                                        .read = local_read,
                                        .remove = local_remove,
                                        .healthy = local_healthy,
-                                       .stat = local_stat};
+                                       .stat = local_stat,
+                                       .full = local_full};
     return local;
 }
 

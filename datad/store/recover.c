@@ -5,8 +5,8 @@
  *
  * The rules do not depend on the order in which records are met, so it does not matter that an open
  * shard of an old segment is sealed after a delete in a newer one:
- *   - of several records of one shard the highest attempt counts, of equal ones that indexed
- * already;
+ *   - of several records of one shard the highest attempt that is whole counts, of equal ones the
+ *     one indexed already;
  *   - a delete of attempt a hides every record of attempt <= a, seen before or after.
  * Records past the covered offset may never have been acknowledged: their payload is checked, and
  * one that is torn is marked suspect, so that no inventory counts it.
@@ -21,6 +21,7 @@
 #include "common/log/log.h"
 #include "datad/store/commit.h"
 #include "datad/store/scan.h"
+#include "datad/store/verify.h"
 
 enum { REPLAY_BATCH = 512, UNKNOWN_VERIFY_COUNT = 2 };
 
@@ -272,6 +273,27 @@ static bool replay_segment_exists(struct replay *replay, uint64_t generation)
     return segment != NULL;
 }
 
+/* Does the record at hand count, and not what the index has? A footer alone proves nothing: a copy
+ * or a higher attempt whose seal failed may have left one over a torn payload, and must not hide
+ * the whole record that was acknowledged. So where two compete, both are read. `whole`: the record
+ * at hand is. */
+static bool replay_wins(struct replay *replay, struct scan *scan, const struct index_row *old,
+                        bool *whole)
+{
+    struct shard_id id = scan_shard_id(scan);
+    enum rc old_rc;
+
+    *whole = scan_verify(scan) == RC_OK;
+    if (old->kind == INDEX_DEAD) {
+        return scan->footer.attempt > old->attempt && *whole;
+    }
+    old_rc = old->suspect ? RC_CORRUPT : verify_row(replay->store, &id, old);
+    if (old_rc == RC_OK) {
+        return *whole && scan->footer.attempt > old->attempt;
+    }
+    return *whole || scan->footer.attempt > old->attempt || old_rc == RC_NOT_FOUND;
+}
+
 static enum rc replay_shard(struct replay *replay, struct scan *scan, bool verify,
                             struct error *error)
 {
@@ -284,18 +306,24 @@ static enum rc replay_shard(struct replay *replay, struct scan *scan, bool verif
                             .length = scan->footer.payload_bytes};
     enum rc rc = replay_get(replay, &id, &old, error);
     bool held = rc == RC_OK;
+    bool whole = true;
 
     if (rc != RC_OK && rc != RC_NOT_FOUND) {
         return rc;
     }
-    if (held && (old.kind == INDEX_DEAD || old.attempt != row.attempt)) {
-        if (old.attempt >= row.attempt) {
-            return RC_OK;
-        }
-    } else if (held && replay_segment_exists(replay, old.segment)) {
-        return RC_OK; /* indexed already, here or where compaction put it */
+    if (held && old.kind == INDEX_LIVE && old.segment == row.segment && old.at == row.at) {
+        return RC_OK; /* indexed already */
     }
-    row.suspect = verify && scan_verify(scan) != RC_OK;
+    if (held && old.kind == INDEX_DEAD && old.attempt >= row.attempt) {
+        return RC_OK;
+    }
+    if (held && !replay_wins(replay, scan, &old, &whole)) {
+        return RC_OK;
+    }
+    if (!held && verify) {
+        whole = scan_verify(scan) == RC_OK;
+    }
+    row.suspect = !whole;
     replay->torn += row.suspect ? 1 : 0;
     replay->shards += 1;
     if (scan->footer.block_count <= INDEX_CRCS_MAX) {
