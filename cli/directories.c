@@ -13,7 +13,11 @@
 #include "common/log/log.h"
 #include "common/placement/place.h"
 
-enum { MIB = 1024 * 1024, RESTART_FREE_BYTES_MIN = 4 * MIB };
+/* Opening the stores writes: logs become tables. RocksDB aborts the process when that meets the end
+ * of the disk, so it is refused before. Less than the reserve that a running server leaves, so that
+ * a full one may be restarted and emptied. */
+enum { MIB = 1024 * 1024, RESTART_FREE_BYTES_MAX = 64 * MIB, RESTART_FREE_BYTES_MIN = 16 * MIB };
+enum { RESTART_FREE_SHARE = 32 };
 
 uint32_t directories_replicas(uint32_t count)
 {
@@ -22,39 +26,38 @@ uint32_t directories_replicas(uint32_t count)
 
 /* ---- Look ---- */
 
-static enum rc directory_look_identity(struct env *env, struct directory *directory,
-                                       struct error *error)
+/* `alone`: the only directory named, so that nothing can be refilled from others. */
+static enum rc identity_unusable(const char *path, bool alone, enum rc rc, struct error *error)
+{
+    char reason[sizeof(error->text)];
+
+    (void)snprintf(reason, sizeof(reason), "%s", error->text);
+    return error_set(
+        error, rc, "data directory %s: its identity cannot be used (%s); %s%s", path, reason,
+        rc == RC_UNSUPPORTED ? "run the kist that wrote it" : "bring that file back from a backup",
+        alone ? ", or name another directory"
+              : ", or empty the directory to have it refilled from the others");
+}
+
+static enum rc directory_look_files(struct env *env, struct directory *directory, bool alone,
+                                    struct error *error)
 {
     bool foreign = false;
-    enum rc rc = identity_read(env, directory->path, &directory->identity, error);
+    enum rc rc = directory_files_foreign(env, directory->path, &foreign);
 
-    if (rc == RC_OK) {
-        directory->has_identity = true;
-        directory->state =
-            directory->identity.state == IDENTITY_FORMING ? DIRECTORY_EMPTY : DIRECTORY_MEMBER;
-        return RC_OK;
-    }
-    if (rc == RC_IO) {
-        LOG_ERROR("directory_unreadable", "path=%s reason=\"%s\"", directory->path, error->text);
-        directory->state = DIRECTORY_MISSING;
-        return RC_OK;
-    }
-    if (rc == RC_CORRUPT || rc == RC_UNSUPPORTED) {
-        return error_set(
-            error, rc == RC_CORRUPT ? RC_CORRUPT : RC_UNSUPPORTED,
-            "data directory %s: its identity cannot be used (%s); run the kist that wrote it, "
-            "or empty the directory to have it refilled from the others",
-            directory->path, rc_text(rc));
-    }
-    if (rc != RC_NOT_FOUND) {
-        return error_set(error, rc,
-                         "data directory %s: not readable by this user; fix its owner or mode",
-                         directory->path);
-    }
-    rc = directory_files_foreign(env, directory->path, &foreign);
     if (rc != RC_OK) {
         return error_set(error, rc, "data directory %s: %s; fix its owner or mode", directory->path,
                          rc_text(rc));
+    }
+    if (foreign && (directory_files_has(env, directory->path, "meta") ||
+                    directory_files_has(env, directory->path, "data"))) {
+        return error_set(
+            error, RC_CORRUPT,
+            "data directory %s: its file identity is missing though data was here; bring it back, "
+            "or %s",
+            directory->path,
+            alone ? "name another directory"
+                  : "empty the directory to have it refilled from the others");
     }
     if (foreign) {
         return error_set(
@@ -66,7 +69,34 @@ static enum rc directory_look_identity(struct env *env, struct directory *direct
     return RC_OK;
 }
 
-static enum rc directory_look(struct env *env, const char *path, struct directory *out,
+static enum rc directory_look_identity(struct env *env, struct directory *directory, bool alone,
+                                       struct error *error)
+{
+    enum rc rc = identity_read(env, directory->path, &directory->identity, error);
+
+    if (rc == RC_OK) {
+        directory->has_identity = true;
+        directory->state =
+            directory->identity.state == IDENTITY_FORMING ? DIRECTORY_EMPTY : DIRECTORY_MEMBER;
+        return RC_OK;
+    }
+    if (rc == RC_IO) {
+        directory->unreadable = true;
+        directory->state = DIRECTORY_MISSING;
+        return RC_OK;
+    }
+    if (rc == RC_CORRUPT || rc == RC_UNSUPPORTED) {
+        return identity_unusable(directory->path, alone, rc, error);
+    }
+    if (rc != RC_NOT_FOUND) {
+        return error_set(error, rc,
+                         "data directory %s: not readable by this user; fix its owner or mode",
+                         directory->path);
+    }
+    return directory_look_files(env, directory, alone, error);
+}
+
+static enum rc directory_look(struct env *env, const char *path, bool alone, struct directory *out,
                               struct error *error)
 {
     struct env_stat stat;
@@ -92,7 +122,7 @@ static enum rc directory_look(struct env *env, const char *path, struct director
     }
     out->exists = true;
     out->device = stat.device;
-    return directory_look_identity(env, out, error);
+    return directory_look_identity(env, out, alone, error);
 }
 
 /* ---- Arrange ---- */
@@ -190,20 +220,47 @@ static enum rc directories_arrange(struct directories *out, const struct directo
 
 /* ---- Judge ---- */
 
+/* What must be there in a member; NULL: all is. Of several, an emptied part is refilled by metad or
+ * datad; of one, nobody has it and a start would hide the loss. */
+static const char *member_lost(struct env *env, const struct directories *directories,
+                               uint32_t slot)
+{
+    static const char *const meta[] = {"meta", "meta/log", "meta/state"};
+    static const char *const data[] = {"data", "data/segments"};
+    const char *path = directories->items[slot].path;
+    bool alone = directories->count == 1;
+
+    for (size_t i = 0; i < (alone ? ARRAY_LEN(meta) : 1); i++) {
+        if (slot < directories_replicas(directories->count) &&
+            !directory_files_has(env, path, meta[i])) {
+            return meta[i];
+        }
+    }
+    for (size_t i = 0; i < (alone ? ARRAY_LEN(data) : 1); i++) {
+        if (!directory_files_has(env, path, data[i])) {
+            return data[i];
+        }
+    }
+    return NULL;
+}
+
+static uint64_t restart_free_min(uint64_t total_bytes)
+{
+    uint64_t share = total_bytes / RESTART_FREE_SHARE;
+
+    return share > RESTART_FREE_BYTES_MAX   ? RESTART_FREE_BYTES_MAX
+           : share < RESTART_FREE_BYTES_MIN ? RESTART_FREE_BYTES_MIN
+                                            : share;
+}
+
 static enum rc judge_member(struct env *env, const struct directories *directories, uint32_t slot,
                             struct error *error)
 {
     const struct directory *directory = &directories->items[slot];
-    const char *lost = NULL;
+    const char *lost = member_lost(env, directories, slot);
     uint64_t free_bytes = 0;
     uint64_t total_bytes = 0;
 
-    if (slot < directories_replicas(directories->count) &&
-        !directory_files_has(env, directory->path, "meta")) {
-        lost = "meta";
-    } else if (!directory_files_has(env, directory->path, "data")) {
-        lost = "data";
-    }
     if (lost != NULL) {
         return error_set(
             error, RC_CORRUPT,
@@ -213,10 +270,12 @@ static enum rc judge_member(struct env *env, const struct directories *directori
                                    : "start with another directory");
     }
     if (env->file->space(env, directory->path, &free_bytes, &total_bytes) == RC_OK &&
-        free_bytes < RESTART_FREE_BYTES_MIN) {
+        free_bytes < restart_free_min(total_bytes)) {
         return error_set(error, RC_FULL,
-                         "data directory %s: the disk is full; free at least %d MiB",
-                         directory->path, RESTART_FREE_BYTES_MIN / MIB);
+                         "data directory %s: the disk is full: %llu MiB are free, a start wants "
+                         "%llu; free some, then start again",
+                         directory->path, (unsigned long long)(free_bytes / MIB),
+                         (unsigned long long)(restart_free_min(total_bytes) / MIB));
     }
     return RC_OK;
 }
@@ -232,11 +291,12 @@ static enum rc judge_first_start(struct env *env, const struct directories *dire
         struct env_stat stat;
 
         directory_files_parent(directory->path, parent);
-        if (!directory->exists && env->file->stat(env, parent, &stat) != RC_OK) {
-            return error_set(
-                error, RC_INVALID,
-                "--data %s: neither it nor %s exists; make the parent, or mount the disk",
-                directory->path, parent);
+        if (!directory->exists &&
+            (env->file->stat(env, parent, &stat) != RC_OK || !stat.is_directory)) {
+            return error_set(error, RC_INVALID,
+                             "--data %s: neither it nor the directory %s exists; make the parent, "
+                             "or mount the disk",
+                             directory->path, parent);
         }
         if (env->file->space(env, directory->exists ? directory->path : parent, &free_bytes,
                              &total_bytes) == RC_OK &&
@@ -309,6 +369,31 @@ static enum rc directories_judge(struct env *env, struct directories *directorie
     return judge_losses(directories, error);
 }
 
+/* An identity on a disk with errors: the others are served without it. Where nothing else tells
+ * what the cluster is, it may be its only trace: never a first start. */
+static enum rc judge_unreadable(struct env *env, const struct directory *looked, uint32_t count,
+                                bool known, struct error *error)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct error reason = {0};
+        struct identity ignored;
+
+        if (!looked[i].unreadable) {
+            continue;
+        }
+        (void)identity_read(env, looked[i].path, &ignored, &reason);
+        if (!known) {
+            return error_set(
+                error, RC_IO,
+                "data directory %s: its identity cannot be read (%s); mend the disk, or start "
+                "again when it answers",
+                looked[i].path, reason.text);
+        }
+        LOG_ERROR("directory_unreadable", "path=%s reason=\"%s\"", looked[i].path, reason.text);
+    }
+    return RC_OK;
+}
+
 /* ---- Open, form, commit, close ---- */
 
 static enum rc directories_lock(struct env *env, struct directories *directories,
@@ -350,19 +435,23 @@ enum rc directories_open(struct env *env, const struct config_list *paths, uint6
     memset(out, 0, sizeof(*out));
     out->count = paths->count;
     for (uint32_t i = 0; i < paths->count; i++) {
-        rc = directory_look(env, paths->items[i], &looked[i], error);
+        rc = directory_look(env, paths->items[i], paths->count == 1, &looked[i], error);
         if (rc != RC_OK) {
             return rc;
         }
     }
     newest = newest_identity(looked, paths->count);
     out->first_start = newest == NULL;
+    rc = judge_unreadable(env, looked, paths->count, newest != NULL, error);
+    if (rc != RC_OK) {
+        return rc;
+    }
     if (newest != NULL && newest->member_count != paths->count) {
         return error_set(error, RC_INVALID,
-                         "the cluster has %u data directories, %u are named; name all of them with "
-                         "--data, also one "
-                         "that is gone",
-                         newest->member_count, paths->count);
+                         "the cluster has %u data director%s, %u %s named; name those of its first "
+                         "start with --data, also one that is gone (none can be added)",
+                         newest->member_count, newest->member_count == 1 ? "y" : "ies",
+                         paths->count, paths->count == 1 ? "is" : "are");
     }
     for (uint32_t i = 0; i < paths->count && newest == NULL; i++) {
         looked[i].state = DIRECTORY_EMPTY; /* what an unfinished first start left is of no value */

@@ -32,7 +32,8 @@ struct directory {
     struct identity identity;
     bool has_identity;
     bool exists;
-    int lock_file; /* -1: not locked */
+    bool unreadable; /* its identity: an error of the disk */
+    int lock_file;   /* -1: not locked */
 };
 
 struct directories {

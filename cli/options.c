@@ -4,13 +4,17 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "common/log/log.h"
 #include "gateway/s3/router.h"
 
 enum { CONFIG_FILE_BYTES_MAX = 65536, ROOT_SECRET_BYTES_MIN = 8, ROOT_ACCESS_BYTES_MIN = 3 };
+enum { DOMAIN_BYTES_MAX = 253 - 64 /* a bucket and a dot come before it */ };
 
 static const struct config_option options[] = {
 #define CONFIG(name, type, field, def, min, max, unit, reload, help)                               \
@@ -84,6 +88,42 @@ static bool printable(const char *text)
     return true;
 }
 
+/* NULL: none; else a host name, so that it can be what a Host header says. */
+static bool domain_valid(const char *domain)
+{
+    size_t len = domain != NULL ? strlen(domain) : 0;
+
+    if (domain == NULL) {
+        return true;
+    }
+    for (size_t i = 0; i < len; i++) {
+        bool edge = i == 0 || i + 1 == len || domain[i - 1] == '.' || domain[i + 1] == '.';
+
+        if (!isalnum((unsigned char)domain[i]) && (edge || strchr("-.", domain[i]) == NULL)) {
+            return false;
+        }
+    }
+    return len > 0 && len <= DOMAIN_BYTES_MAX;
+}
+
+static enum rc options_check_domains(const struct serve_options *out, struct error *error)
+{
+    static const char *const want = "want a host name, as s3.example.com";
+
+    if (!domain_valid(out->domain)) {
+        return error_set(error, RC_INVALID, "--domain: %s", want);
+    }
+    if (!domain_valid(out->website_domain)) {
+        return error_set(error, RC_INVALID, "--website-domain: %s", want);
+    }
+    if (out->domain != NULL && out->website_domain != NULL &&
+        strcasecmp(out->domain, out->website_domain) == 0) {
+        return error_set(error, RC_INVALID,
+                         "--domain and --website-domain are the same: choose another for one");
+    }
+    return RC_OK;
+}
+
 static enum rc options_check_keys(const struct serve_options *out, struct error *error)
 {
     size_t access = out->root_access_key != NULL ? strlen(out->root_access_key) : 0;
@@ -125,7 +165,7 @@ static enum rc options_check(const struct serve_options *out, struct error *erro
         return error_set(error, RC_INVALID,
                          "--tls-cert and --tls-key belong together: set both or neither");
     }
-    if (out->region == NULL || strpbrk(out->region, "/, ") != NULL) {
+    if (out->region == NULL || !printable(out->region) || strpbrk(out->region, "/,") != NULL) {
         return error_set(error, RC_INVALID,
                          "--region: want a name without blanks, commas and slashes");
     }
@@ -142,7 +182,7 @@ static enum rc options_check(const struct serve_options *out, struct error *erro
                              out->buckets.items[i]);
         }
     }
-    return options_check_keys(out, error);
+    return options_check_domains(out, error) == RC_OK ? options_check_keys(out, error) : error->rc;
 }
 
 enum rc serve_options_read(struct env *env, struct config_arguments *arguments,
@@ -162,4 +202,34 @@ enum rc serve_options_read(struct env *env, struct config_arguments *arguments,
         rc = config_defaults(&serve_options_table, out, &seen, error);
     }
     return rc == RC_OK ? options_check(out, error) : rc;
+}
+
+static bool variable_known(const char *variable, size_t len)
+{
+    static const char *const others[] = {"KIST_NEW_ACCESS_KEY", "KIST_NEW_SECRET_KEY"};
+    char name[CONFIG_VARIABLE_MAX];
+
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        config_variable(&options[i], name);
+        if (strlen(name) == len && memcmp(name, variable, len) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        if (strlen(others[i]) == len && memcmp(others[i], variable, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void serve_options_warn(void)
+{
+    for (char *const *at = environ; at != NULL && *at != NULL; at++) {
+        size_t len = strcspn(*at, "=");
+
+        if (strncmp(*at, "KIST_", 5) == 0 && !variable_known(*at, len)) {
+            LOG_WARN("environment_unknown", "name=%.*s", (int)len, *at);
+        }
+    }
 }

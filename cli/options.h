@@ -45,6 +45,9 @@ extern const struct config_table serve_options_table;
  * frees with config_free(&serve_options_table, out). */
 enum rc serve_options_read(struct env *env, struct config_arguments *arguments,
                            struct serve_options *out, struct error *error);
+/* Says which KIST_ variables mean nothing: a misspelt one must not be silent. Not refused: a
+ * container manager sets some for a service called kist. */
+void serve_options_warn(void);
 /* A whole file of at most `max` bytes, NUL-terminated: returns owned, or NULL with the error set.
  */
 char *file_read_all(struct env *env, const char *path, size_t max, size_t *len,

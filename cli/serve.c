@@ -217,7 +217,6 @@ static void probe_on_accept(struct env_listener *listener)
     (void)listener;
 }
 
-/* Listens and lets go again: a port in use must be told before a directory is made. */
 static enum rc serve_probe(struct serve *serve, const char *address, const char *option,
                            struct env_listener *listener, struct error *error)
 {
@@ -233,10 +232,38 @@ static enum rc serve_probe(struct serve *serve, const char *address, const char 
             (void)snprintf(error->text + len, sizeof(error->text) - len,
                            "; stop that one or choose another with %s", option);
         }
+    }
+    return rc;
+}
+
+/* Listens and lets go again: a port in use must be told before a directory is made. Both are held
+ * at once, so that each is in the other's way as it would be later. */
+static enum rc serve_probe_both(struct serve *serve, struct env_listener listeners[2],
+                                struct error *error)
+{
+    const struct serve_options *options = serve->options;
+    const struct env_net *net = serve->env->net;
+    char first[ENV_ADDRESS_MAX];
+    char second[ENV_ADDRESS_MAX];
+    enum rc rc = serve_probe(serve, options->listen, "--listen", &listeners[0], error);
+
+    if (rc != RC_OK) {
         return rc;
     }
-    serve->env->net->listener_close(serve->env, listener);
-    return RC_OK;
+    net->listener_address(serve->env, &listeners[0], first);
+    rc = serve_probe(serve, options->admin_listen, "--admin-listen", &listeners[1], error);
+    if (rc == RC_OK) {
+        net->listener_address(serve->env, &listeners[1], second);
+        net->listener_close(serve->env, &listeners[1]);
+        if (strcmp(first, second) == 0) {
+            rc = error_set(error, RC_INVALID,
+                           "--listen and --admin-listen are both %s; choose another with "
+                           "--admin-listen",
+                           first);
+        }
+    }
+    net->listener_close(serve->env, &listeners[0]);
+    return rc;
 }
 
 static enum rc serve_prepare(struct serve *serve, struct env_listener listeners[2],
@@ -249,10 +276,7 @@ static enum rc serve_prepare(struct serve *serve, struct env_listener listeners[
     if (rc != RC_OK) {
         return rc;
     }
-    rc = serve_probe(serve, options->listen, "--listen", &listeners[0], error);
-    rc = rc == RC_OK
-             ? serve_probe(serve, options->admin_listen, "--admin-listen", &listeners[1], error)
-             : rc;
+    rc = serve_probe_both(serve, listeners, error);
     if (rc == RC_OK && options->tls_cert != NULL) {
         const struct tls_options tls = {.certificate_path = options->tls_cert,
                                         .key_path = options->tls_key};
@@ -350,6 +374,7 @@ int serve_main(int argc, char *const *argv)
     } else if (code == 0) {
         log_set_level((enum log_level)options.log_level);
         log_set_json(options.log_json);
+        serve_options_warn();
         code = serve_run(&options);
     }
     config_free(&serve_options_table, &options);

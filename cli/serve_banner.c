@@ -140,7 +140,8 @@ static void print_redundancy(const struct serve *serve)
         (void)printf(
             "              *** NONE: one directory, one copy. When this disk is lost, everything "
             "is lost.\n"
-            "              *** Name more directories (--data A --data B ...) on other disks.\n");
+            "              *** For redundancy start a new one with several directories (--data A "
+            "--data B ...), best on other disks.\n");
     } else {
         (void)printf("              survives the loss of any %u %sdirector%s", directories_left,
                      more, directories_left == 1 ? "y" : "ies");
@@ -171,16 +172,28 @@ static void print_redundancy(const struct serve *serve)
     }
 }
 
+enum { CREDENTIALS_PATH_MAX = DIRECTORY_PATH_BYTES_MAX + 32 };
+
+/* The file of made keys; NULL: there is none. */
+static const char *credentials_path(const struct serve *serve, char path[CREDENTIALS_PATH_MAX])
+{
+    struct env_stat stat;
+
+    for (uint32_t i = 0; i < serve->directories.count; i++) {
+        (void)snprintf(path, CREDENTIALS_PATH_MAX, "%s/root-credentials",
+                       serve->directories.items[i].path);
+        if (serve->env->file->stat(serve->env, path, &stat) == RC_OK) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
 static void print_keys(const struct serve *serve)
 {
-    const char *first = NULL;
-    struct env_stat stat;
-    char path[DIRECTORY_PATH_BYTES_MAX + 32];
+    char path[CREDENTIALS_PATH_MAX];
+    const char *first = credentials_path(serve, path);
 
-    for (uint32_t i = 0; i < serve->directories.count && first == NULL; i++) {
-        (void)snprintf(path, sizeof(path), "%s/root-credentials", serve->directories.items[i].path);
-        first = serve->env->file->stat(serve->env, path, &stat) == RC_OK ? path : NULL;
-    }
     if (serve->credentials_made) {
         (void)printf(
             "  access key  %s\n  secret key  %s\n              (made now, kept in %s, mode 0600)\n",
@@ -191,6 +204,25 @@ static void print_keys(const struct serve *serve)
     } else {
         (void)printf("  keys        %s\n", first != NULL ? first : "those set at the first start");
     }
+}
+
+/* Lines to paste as they are: the made keys are read from their file, given ones from where they
+ * were given. */
+static void print_try(const struct serve *serve, const char *endpoint)
+{
+    char path[CREDENTIALS_PATH_MAX];
+    const char *kept =
+        serve->options->root_access_key == NULL ? credentials_path(serve, path) : NULL;
+
+    (void)printf("  try         %s%s%sexport AWS_ACCESS_KEY_ID=$KIST_ROOT_ACCESS_KEY "
+                 "AWS_SECRET_ACCESS_KEY=$KIST_ROOT_SECRET_KEY AWS_DEFAULT_REGION=%s\n",
+                 kept != NULL ? ". '" : "", kept != NULL ? kept : "", kept != NULL ? "'; " : "",
+                 serve->options->region);
+    (void)printf("              aws --endpoint-url %s s3 mb s3://photos\n"
+                 "              aws --endpoint-url %s s3 cp /etc/hostname s3://photos/\n"
+                 "              aws --endpoint-url %s s3 ls s3://photos\n"
+                 "  stop        Ctrl-C, or SIGTERM: requests under way finish first\n",
+                 endpoint, endpoint, endpoint);
 }
 
 void serve_print_banner(struct serve *serve)
@@ -210,12 +242,6 @@ void serve_print_banner(struct serve *serve)
                  KIST_VERSION, endpoint, serve->options->region, serve->admin_listen);
     print_keys(serve);
     print_redundancy(serve);
-    (void)printf("  try         export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=... "
-                 "AWS_DEFAULT_REGION=%s\n"
-                 "              aws --endpoint-url %s s3 mb s3://photos\n"
-                 "              aws --endpoint-url %s s3 cp /etc/hostname s3://photos/\n"
-                 "              aws --endpoint-url %s s3 ls s3://photos\n"
-                 "  stop        Ctrl-C, or SIGTERM: requests under way finish first\n",
-                 serve->options->region, endpoint, endpoint, endpoint);
+    print_try(serve, endpoint);
     (void)fflush(stdout);
 }

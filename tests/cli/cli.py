@@ -85,6 +85,14 @@ def wrong_command_lines_end_with_2():
         refused([*data], 2, "KIST_ROOT_ACCESS_KEY", {"KIST_ROOT_ACCESS_KEY": "abcdef"})
         refused([*data], 2, "'Bad_Name' is not a bucket name", {"KIST_BUCKETS": "good,Bad_Name"})
         refused(["--data", str(path / "no" / "parent")], 2, "neither it nor")
+        refused([*data, "--region", "eu\nx"], 2, "--region: want a name")
+        for domain in ("http://s3.example", "a_b.example", "two words", "-a.example", "a.example.", "a..example", "x" * 300):
+            refused([*data, "--domain", domain], 2, "--domain: want a host name")
+        refused([*data, "--website-domain", "a_b"], 2, "--website-domain: want a host name")
+        refused([*data, "--domain", "a.example", "--website-domain", "A.example"], 2, "are the same")
+        (path / "file").write_text("x")
+        refused(["--data", str(path / "file")], 2, "is not a directory")
+        refused(["--data", str(path / "file" / "d")], 2, "neither it nor the directory")
         refused([], 2, "no data directory")
         assert not (path / "d").exists(), "something was made"
 
@@ -97,6 +105,15 @@ def port_in_use_touches_nothing():
         code, line = serve(["--data", str(path / "d"), "--listen", f"127.0.0.1:{port}"])
         assert code == 1 and "in use by another process" in line and str(port) in line, line
         assert not (path / "d").exists(), "something was made"
+
+
+def one_port_for_both_is_refused():
+    port = free_port()
+    for listen in (f"127.0.0.1:{port}", f"localhost:{port}", f"0.0.0.0:{port}"):
+        with Scratch() as path:
+            code, line = serve(["--data", str(path / "d"), "--listen", listen, "--admin-listen", f"127.0.0.1:{port}"])
+            assert code in (1, 2) and "another with --admin-listen" in line and "\n" not in line, line
+            assert not (path / "d").exists(), "something was made"
 
 
 def foreign_directory_touches_nothing():
@@ -126,18 +143,152 @@ def another_cluster_is_refused():
         refused(["--data", str(one.directories[0]), "--data", str(other.directories[1])], 2, "another cluster")
 
 
+def state_of(directory):
+    """Names, sizes, modes, times and bytes."""
+    return {str(p.relative_to(directory)): (p.lstat().st_mode, p.lstat().st_mtime_ns,
+                                            p.read_bytes() if p.is_file() else b"") for p in directory.rglob("*")}
+
+
+def untouched(directory, arguments, code, text):
+    before = state_of(directory)
+    refused(arguments, code, text)
+    assert state_of(directory) == before, f"{text}: touched"
+
+
+def break_identity(identity, how):
+    bytes_ = bytearray(identity.read_bytes())
+    identity.unlink()
+    if how == "foreign":
+        identity.write_bytes(b"something else entirely, and long enough to be read as a header" * 3)
+    elif how == "damaged":
+        bytes_[40] ^= 1
+        identity.write_bytes(bytes_)
+    elif how == "empty":
+        identity.write_bytes(b"")
+    elif how == "unreadable":
+        identity.symlink_to("identity")
+
+
 def unknown_format_is_refused():
+    rows = (("foreign", "its identity cannot be used"), ("damaged", "checksum mismatch"), ("empty", "not an identity file"),
+            ("gone", "identity is missing though data was here"), ("unreadable", "its identity cannot be read"))
     with Server() as server:
         assert server.stop() == 0
-        (server.directories[0] / "identity").write_bytes(b"something else entirely, and long enough to be read as a header" * 3)
-        refused(["--data", str(server.directories[0])], 1, "its identity cannot be used")
+        for how, text in rows:
+            copy = server.path / how
+            shutil.copytree(server.directories[0], copy)
+            break_identity(copy / "identity", how)
+            untouched(copy, ["--data", str(copy)], 1, text)
+            # Nobody could refill it: that advice would cost the only copy.
+            assert "refilled" not in serve(["--data", str(copy)])[1], how
 
 
 def lost_contents_are_refused():
     with Server() as server:
         assert server.stop() == 0
-        shutil.rmtree(server.directories[0] / "meta")
-        refused(["--data", str(server.directories[0])], 1, "is missing though data was here")
+        for part in ("meta", "data", "meta/log", "meta/state", "data/segments", "meta/*", "data/*"):
+            copy = server.path / "copy"
+            shutil.copytree(server.directories[0], copy)
+            for found in list(copy.glob(part)):
+                shutil.rmtree(found) if found.is_dir() else found.unlink()
+            untouched(copy, ["--data", str(copy)], 1, "is missing though data was here")
+            shutil.rmtree(copy)
+
+
+def more_directories_are_refused():
+    with Server() as server:
+        assert server.stop() == 0
+        untouched(server.path, ["--data", str(server.directories[0]), "--data", str(server.path / "more")], 2,
+                  "the cluster has 1 data directory, 2 are named")
+
+
+class Disk:
+    """A small file system of one's own; None where mounting is not allowed."""
+    def __init__(self, mib):
+        self.mib = mib
+
+    def __enter__(self):
+        self.path = Path(tempfile.mkdtemp(prefix="kist-cli-disk-"))
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={self.mib}m,mode=700", "kist-cli", str(self.path)]
+        self.mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True).returncode == 0
+        return self.path if self.mounted else None
+
+    def __exit__(self, *_):
+        if self.mounted:
+            subprocess.run(["umount", str(self.path)], check=False)
+        self.path.rmdir()
+
+
+def read_only_mount_is_refused():
+    with Disk(400) as disk:
+        if disk is None:
+            return
+        with Server() as server:
+            assert server.stop() == 0
+            shutil.copytree(server.directories[0], disk / "d")
+        (disk / "empty").mkdir()
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        for name in ("d", "empty", "new"):
+            untouched(disk, ["--data", str(disk / name)], 1, "cannot be written: a read-only file system")
+
+
+def fill(disk, leave_mib):
+    """Takes what is free but for `leave_mib`."""
+    free = os.statvfs(disk)
+    with open(disk / "filler", "wb") as out:
+        os.posix_fallocate(out.fileno(), 0, free.f_bavail * free.f_frsize - leave_mib * 1048576)
+
+
+def full_disk_refuses_writes_and_recovers():
+    import botocore.exceptions
+
+    with Disk(400) as disk:
+        if disk is None:
+            return
+        server = Server(arguments=["--free-space-min", "16M", "--segment-size", "16M"])
+        server.directories = [disk / "d"]
+        with server:
+            s3 = server.client()
+            s3.create_bucket(Bucket="full")
+            for key, size in (("big", 3_000_000), ("middle", 100_000), ("small", 10)):
+                s3.put_object(Bucket="full", Key=key, Body=b"x" * size)
+            fill(disk, 0)
+            deadline = time.monotonic() + 20
+            refusals = set()
+            for key, size in (("big", 3_000_000), ("middle", 100_000), ("small", 10)) * 400:
+                try:
+                    s3.put_object(Bucket="full", Key=f"new-{key}", Body=b"y" * size)
+                    refusals.discard(key)
+                except botocore.exceptions.ClientError as error:
+                    assert error.response["Error"]["Code"] == "InsufficientStorage", error
+                    assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 507, error
+                    refusals.add(key)
+                if len(refusals) == 3:
+                    break
+                assert time.monotonic() < deadline, f"only {refusals} are refused"
+                time.sleep(0.05)
+            assert len(s3.get_object(Bucket="full", Key="big")["Body"].read()) == 3_000_000
+            for key in ("big", "small"):
+                s3.delete_object(Bucket="full", Key=key)
+            code = server.stop()
+            assert code == 0, f"{code}: {server.tail()}"
+            refused(["--data", str(disk / "d")], 1, "the disk is full")
+            refused(["--data", str(disk / "other")], 1, "the disk is full")
+            assert not (disk / "other").exists()
+            (disk / "filler").unlink()
+            server.start()
+            fill(disk, 0)
+            time.sleep(2.2)  # it looks once a second
+            (disk / "filler").unlink()
+            for key, size in (("big", 3_000_000), ("middle", 100_000), ("small", 10)):
+                while True:
+                    try:
+                        server.client().put_object(Bucket="full", Key=f"again-{key}", Body=b"z" * size)
+                        break
+                    except botocore.exceptions.ClientError as error:
+                        assert time.monotonic() < deadline + 20, f"no recovery: {error}"
+                        time.sleep(0.2)
+            assert server.stop() == 0
 
 
 # ---- Start and stop ----
@@ -160,6 +311,11 @@ def first_start_makes_and_prints_keys():
             assert keys["KIST_ROOT_ACCESS_KEY"] in seen and keys["KIST_ROOT_SECRET_KEY"] in seen
             assert "NONE: one directory, one copy" in seen and f"http://127.0.0.1:{ports[0]}" in seen
             assert seen.count("aws --endpoint-url") == 3
+            # The line that sets the keys works as it is printed.
+            line = next(line for line in seen.splitlines() if line.startswith("  try "))[6:]
+            exported = subprocess.run(["sh", "-c", line + "; env"], env=clean_environment(), text=True, capture_output=True).stdout
+            assert f"AWS_ACCESS_KEY_ID={keys['KIST_ROOT_ACCESS_KEY']}\n" in exported
+            assert f"AWS_SECRET_ACCESS_KEY={keys['KIST_ROOT_SECRET_KEY']}\n" in exported
             out = subprocess.run([binary(), "admin", "--admin", f"127.0.0.1:{ports[1]}", "--data", str(path / "d"), "user",
                                   "list"], env=clean_environment(), text=True, capture_output=True, timeout=40)
             assert out.returncode == 0 and "root" in out.stdout, out
@@ -175,6 +331,12 @@ def starts_again_and_keeps_keys():
         server.environment = {"KIST_ROOT_ACCESS_KEY": "", "KIST_ROOT_SECRET_KEY": "", "KIST_BUCKETS": "three"}
         server.start()
         assert [b["Name"] for b in server.client().list_buckets()["Buckets"]] == ["one", "two"]
+
+
+def a_misspelt_variable_is_said():
+    with Server(environment={"KIST_LISTN": "127.0.0.1:1"}) as server:
+        text = (server.path / "server.log").read_text()
+        assert "environment_unknown name=KIST_LISTN" in text and text.count("environment_unknown") == 1, text
 
 
 def options_come_from_the_file():
@@ -329,7 +491,8 @@ def admin_says_what_is_wrong():
 
 
 TESTS = [value for name, value in list(globals().items()) if callable(value) and getattr(value, "__module__", "") == "__main__"
-         and name not in ("serve", "refused", "admin", "get", "basic", "Scratch")]
+         and name not in ("serve", "refused", "admin", "get", "basic", "Scratch", "state_of", "untouched", "break_identity", "Disk",
+                          "fill")]
 
 
 def main():

@@ -92,7 +92,8 @@ static void make_contents(struct fixture *fixture)
         const struct directory *directory = &fixture->directories.items[i];
 
         if (directory->state == DIRECTORY_EMPTY) {
-            run("mkdir -p $A/meta $B/data", directory->path, directory->path);
+            run("mkdir -p $A/meta/log $A/meta/state $B/data/segments", directory->path,
+                directory->path);
         }
     }
 }
@@ -263,6 +264,8 @@ static void lost_contents_are_refused(void **state)
     run("rm -rf $A/$B/data", fixture->root, "d0");
     expect_refusal(fixture, RC_CORRUPT, "data/ is missing though data was here");
     run("mkdir $A/$B/data", fixture->root, "d0");
+    expect_refusal(fixture, RC_CORRUPT, "data/segments/ is missing though data was here");
+    run("mkdir $A/$B/data/segments", fixture->root, "d0");
     run("rm -rf $A/$B/meta", fixture->root, "d0");
     expect_refusal(fixture, RC_CORRUPT, "meta/ is missing though data was here");
 }
@@ -343,7 +346,8 @@ static void path_without_parent_is_refused(void **state)
     name_directories(fixture, 1);
     free(fixture->paths.items[0]);
     fixture->paths.items[0] = strdup("/tmp/kist-no-such-parent/data");
-    expect_refusal(fixture, RC_INVALID, "neither it nor /tmp/kist-no-such-parent exists");
+    expect_refusal(fixture, RC_INVALID,
+                   "neither it nor the directory /tmp/kist-no-such-parent exists");
 }
 
 /* A full disk is told before anything is written to it. */
