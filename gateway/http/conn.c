@@ -47,6 +47,42 @@ void conn_no_deadline(struct conn *conn)
     conn->deadline_ns = 0;
 }
 
+enum {
+    /* A client that sends so much within body_timeout_ms is slow, not stopped (as in reply.c for
+     * one that reads). One byte now and then must not hold a request for ever. */
+    BODY_PACE_BYTES = 16384
+};
+
+void conn_body_wait(struct conn *conn)
+{
+    struct env *env = conn->server->env;
+    uint64_t timeout_ns = conn->server->options.body_timeout_ms * 1000000;
+    uint64_t left_ns = timeout_ns > conn->slow_wait_ns ? timeout_ns - conn->slow_wait_ns : 0;
+
+    if (conn->slow_from_ns == 0) {
+        uint64_t now = env->clock->mono_ns(env);
+
+        conn->slow_from_ns = now;
+        conn->deadline_ns = now + left_ns;
+        conn_arm(conn, now);
+    }
+}
+
+void conn_body_got(struct conn *conn, size_t len)
+{
+    struct env *env = conn->server->env;
+
+    if (conn->slow_from_ns != 0) {
+        conn->slow_wait_ns += env->clock->mono_ns(env) - conn->slow_from_ns;
+        conn->slow_from_ns = 0;
+    }
+    conn->slow_bytes += len;
+    if (conn->slow_bytes >= BODY_PACE_BYTES) {
+        conn->slow_bytes = 0;
+        conn->slow_wait_ns = 0;
+    }
+}
+
 /* ---- Giving up ---- */
 
 static void read_complete(struct conn *conn, enum rc rc, size_t len)
@@ -220,6 +256,9 @@ static void conn_next_head(struct conn *conn)
     conn->state = CONN_HEAD;
     conn->scan = (struct head_scan){0};
     conn->started_ns = 0;
+    conn->slow_wait_ns = 0;
+    conn->slow_from_ns = 0;
+    conn->slow_bytes = 0;
     conn->blank_skipped = false;
     conn_deadline(conn, conn->server->options.idle_timeout_ms);
 }
@@ -385,6 +424,7 @@ static void conn_feed_read(struct conn *conn)
     switch (body_take(&conn->body, &conn->in, conn->read->to, conn->read->to_len, &got)) {
     case BODY_DATA:
     case BODY_END:
+        conn_body_got(conn, got);
         conn_no_deadline(conn);
         read_complete(conn, RC_OK, got);
         break;
@@ -397,7 +437,7 @@ static void conn_feed_read(struct conn *conn)
         read_complete(conn, RC_CLOSED, 0);
         break;
     case BODY_MORE:
-        conn_deadline(conn, conn->server->options.body_timeout_ms);
+        conn_body_wait(conn);
         break;
     }
 }

@@ -74,6 +74,9 @@ struct conn {
     struct http_exchange exchange;
     struct body body;
     struct http_read *read;   /* waiting */
+    uint64_t slow_wait_ns;    /* waited for body bytes since the last BODY_PACE_BYTES of them */
+    uint64_t slow_from_ns;    /* this wait began; 0: none */
+    uint64_t slow_bytes;      /* what came since */
     struct http_write *write; /* waiting */
 
     struct buffer head; /* of the reply, until it goes out with the first body bytes */
@@ -127,6 +130,10 @@ void conn_fail(struct conn *conn, enum rc rc, bool tell);
 void conn_cut(struct conn *conn, enum rc rc);
 /* No byte may be missing for longer than this from now. */
 void conn_deadline(struct conn *conn, uint64_t timeout_ms);
+/* A wait for body bytes: the time goes on from the waits before, until BODY_PACE_BYTES have come.
+ */
+void conn_body_wait(struct conn *conn);
+void conn_body_got(struct conn *conn, size_t len);
 void conn_no_deadline(struct conn *conn);
 /* The reply is complete: everything is with the wire. */
 void conn_replied(struct conn *conn);

@@ -123,7 +123,7 @@ struct http_options {
     struct tls_context *tls;    /* NULL: plain. Shared, outlives the server. */
     uint64_t idle_timeout_ms;   /* between requests */
     uint64_t header_timeout_ms; /* first byte to end of head */
-    uint64_t body_timeout_ms;   /* no byte of a body moved either way */
+    uint64_t body_timeout_ms;   /* a body did not move either way: less than 16 KiB came or went */
     uint32_t connections_max;
     /* A request's head is complete. The handler owns the exchange until it ends it. */
     void (*on_request)(struct http_server *server, struct http_exchange *exchange);

@@ -50,6 +50,7 @@ static bool read_now(struct conn *conn, struct http_read *read, void *to, size_t
     }
     switch (body_take(&conn->body, &conn->in, to, len, &got)) {
     case BODY_DATA:
+        conn_body_got(conn, got);
         conn->continue_due = false; /* it did not wait */
         read_answer(read, RC_OK, got);
         return true;
@@ -85,7 +86,7 @@ bool http_body_read(struct http_exchange *exchange, struct http_read *read, void
         if (conn->continue_due) {
             send_continue(conn);
         }
-        conn_deadline(conn, conn->server->options.body_timeout_ms);
+        conn_body_wait(conn);
     }
     conn_leave(conn);
     return answered;

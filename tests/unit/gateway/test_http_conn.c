@@ -468,7 +468,7 @@ static void test_slow_and_stopped_senders(void **state)
                      SLICE("PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 6\r\n\r\n"));
     for (size_t i = 0; i < 5; i++) {
         http_client_send(&both->client, SLICE("x"));
-        http_fixture_run(&both->fixture, 15 * SIM_S);
+        http_fixture_run(&both->fixture, 3 * SIM_S);
     }
     assert_int_equal(both->fixture.ended, 0);
     http_fixture_run(&both->fixture, 6 * SIM_S);
@@ -499,6 +499,29 @@ static void test_idle_and_head_timeouts(void **state)
     assert_true(both->client.ended);
     assert_int_equal(both->client.got.len, 0);
     http_client_close(&slow, &both->fixture);
+}
+
+/* One byte now and then must not hold a request, its buffers and a connection for ever; a client
+ * that is merely slow is served. */
+static void test_trickled_body_times_out(void **state)
+{
+    struct both *both = *state;
+    char piece[2048];
+
+    http_client_send(&both->client,
+                     SLICE("PUT /echo HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\n"));
+    memset(piece, 'a', sizeof(piece));
+    for (int i = 0; i < 3 * HTTP_FIXTURE_BODY_S; i++) {
+        http_client_send(&both->client, slice_of(piece, sizeof(piece)));
+        http_fixture_run(&both->fixture, SIM_S);
+    }
+    assert_false(both->client.ended);
+    assert_int_equal(both->fixture.read_rc, RC_OK);
+    for (int i = 0; i < HTTP_FIXTURE_BODY_S + 2 && !both->client.ended; i++) {
+        http_client_send(&both->client, SLICE("b"));
+        http_fixture_run(&both->fixture, SIM_S);
+    }
+    assert_int_equal(both->fixture.read_rc, RC_TIMEOUT);
 }
 
 /* The idle time counts from the last reply. */
@@ -674,6 +697,7 @@ int main(void)
         TEST(test_very_slow_reader_gets_all),
         TEST(test_slow_and_stopped_senders),
         TEST(test_idle_and_head_timeouts),
+        TEST(test_trickled_body_times_out),
         TEST(test_idle_time_begins_again),
         TEST(test_body_cut_short),
         TEST(test_chunked_body_cut_short),
