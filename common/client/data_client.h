@@ -110,6 +110,8 @@ struct data_client {
     void (*remove)(struct data_client *data, struct shard_delete *call);
     bool (*healthy)(struct data_client *data, uint64_t disk); /* present, not read-only, not full */
     void (*stat)(struct data_client *data, struct shard_stat *call);
+    bool (*full)(struct data_client *data,
+                 uint64_t disk); /* why it is not healthy; NULL: unknown */
 };
 
 #endif

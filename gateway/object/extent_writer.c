@@ -65,6 +65,20 @@ const Kist__PlacementGroup *extent_choose_group(const struct view *view, struct 
     return best;
 }
 
+enum rc extent_no_group(const struct view *view, struct data_client *data)
+{
+    for (size_t i = 0; data->full != NULL && i < view_group_count(view); i++) {
+        const Kist__PlacementGroup *group = view_group_at(view, i);
+
+        for (size_t j = 0; j < group->n_disks; j++) {
+            if (data->full(data, group->disks[j])) {
+                return RC_FULL;
+            }
+        }
+    }
+    return RC_BUSY;
+}
+
 /* ---- Calls to all shards ---- */
 
 uint32_t extent_writer_shards(const struct extent_writer *writer)

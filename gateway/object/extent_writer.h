@@ -50,6 +50,10 @@ struct extent_writer {
 const Kist__PlacementGroup *extent_choose_group(const struct view *view, struct data_client *data,
                                                 uint64_t start);
 
+/* Why extent_choose_group() found none: RC_FULL when a disk is full, which trying again does not
+ * change; else RC_BUSY. */
+enum rc extent_no_group(const struct view *view, struct data_client *data);
+
 /* `shards`: room for all of them, the caller's. The fields under "In" and `done` are set already.
  * Shards of at most `shard_bytes`. */
 void extent_writer_init(struct extent_writer *writer, struct extent_shard *shards,

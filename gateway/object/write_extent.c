@@ -43,7 +43,8 @@ bool write_extent_prepare(struct write_state *state, enum extent_kind kind)
         extent_choose_group(path->view, gateway->data, gateway->env->random(gateway->env));
 
     if (group == NULL || !write_plan_adapt(&state->plan, group) || !write_parity_room(state)) {
-        write_fail(state, RC_BUSY, "no placement group has all its disks");
+        write_fail(state, group == NULL ? extent_no_group(path->view, gateway->data) : RC_BUSY,
+                   "no placement group has all its disks");
         return false;
     }
     state->extent = (struct extent_writer){.done = state->extent_done,

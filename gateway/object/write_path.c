@@ -354,7 +354,8 @@ static void write_choose(struct write_state *state)
     }
     group = extent_choose_group(path->view, gateway->data, gateway->env->random(gateway->env));
     if (group == NULL) {
-        write_fail(state, RC_BUSY, "no placement group has all its disks");
+        write_fail(state, extent_no_group(path->view, gateway->data),
+                   "no placement group has all its disks");
         write_finish(state);
         return;
     }

@@ -41,9 +41,10 @@ enum s3_error s3_error_from_rc(enum rc rc)
     case RC_OK:
         return S3_OK;
     case RC_BUSY:
-    case RC_FULL:
     case RC_LIMIT:
         return S3_SlowDown;
+    case RC_FULL:
+        return S3_InsufficientStorage; /* not SlowDown: trying again does not help */
     case RC_AGAIN:
     case RC_AMBIGUOUS:
     case RC_LOCKED:

@@ -16,7 +16,7 @@ enum s3_error {
 const char *s3_error_code(enum s3_error error);    /* "NoSuchKey" */
 int s3_error_status(enum s3_error error);          /* 404 */
 const char *s3_error_message(enum s3_error error); /* AWS's text */
-enum s3_error s3_error_from_rc(enum rc rc);        /* RC_FULL, RC_BUSY -> SlowDown, ... */
+enum s3_error s3_error_from_rc(enum rc rc);        /* RC_BUSY -> SlowDown, ... */
 enum s3_error s3_error_from_outcome(Kist__Outcome outcome);
 
 #endif

@@ -237,12 +237,12 @@ static void write_failures(void **state)
         int status;
         const char *code;
     } rows[] = {
-        {RC_NO_QUORUM,  503, "ServiceUnavailable"},
-        {RC_NOT_LEADER, 503, "ServiceUnavailable"},
-        {RC_AMBIGUOUS,  503, "ServiceUnavailable"},
-        {RC_BUSY,       503, "SlowDown"          },
-        {RC_FULL,       503, "SlowDown"          },
-        {RC_IO,         500, "InternalError"     },
+        {RC_NO_QUORUM,  503, "ServiceUnavailable" },
+        {RC_NOT_LEADER, 503, "ServiceUnavailable" },
+        {RC_AMBIGUOUS,  503, "ServiceUnavailable" },
+        {RC_BUSY,       503, "SlowDown"           },
+        {RC_FULL,       507, "InsufficientStorage"},
+        {RC_IO,         500, "InternalError"      },
     };
     struct s3_fixture *f = *state;
 
