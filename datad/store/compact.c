@@ -307,6 +307,7 @@ static void compact_begin_item(struct compact *compact)
     const struct compact_item *item = &compact->items[compact->item_at];
     uint32_t blocks = segment_block_count(item->length);
 
+    ASSERT(compact->item_at < compact->item_count && compact->item_count <= ITEMS_MAX);
     mem_free(compact->writer.crcs);
     compact->writer =
         (struct store_writer){.shard = item->shard,

@@ -65,6 +65,7 @@ static const uint8_t *scan_block(struct scan *scan, uint64_t at)
     size_t got = 0;
     enum rc rc;
 
+    ASSERT(scan->window != NULL);
     if (at >= scan->window_at && at + SEGMENT_ALIGN <= scan->window_at + scan->window_len) {
         return scan->window + (at - scan->window_at);
     }

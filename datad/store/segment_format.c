@@ -194,6 +194,7 @@ uint32_t segment_block_crc(const struct segment_identity *identity, const struct
     return crc32c(crc32c(0, &prefix, sizeof(prefix)), bytes.data, bytes.len);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): what a checksum covers is all there is */
 uint32_t segment_verify_blocks(const struct segment_identity *identity,
                                const struct shard_id *shard, uint64_t payload_at, uint32_t first,
                                struct slice bytes, const uint32_t *crcs, uint32_t *bad)
