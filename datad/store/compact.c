@@ -287,6 +287,7 @@ static void compact_submit(struct compact *compact, enum store_job_kind kind)
                               .entries = compact->deletes,
                               .entry_count = compact->delete_count};
     if (kind == JOB_BEGIN || kind == JOB_SEAL || kind == JOB_ABORT) {
+        ASSERT(compact->item_at < ITEMS_MAX);
         job->writer = &compact->writer;
         job->origin = &compact->items[compact->item_at].origin;
     } else if (kind == JOB_SUSPECT) {
@@ -304,10 +305,10 @@ static void compact_work(struct compact *compact, void (*run)(struct env_work *w
 
 static void compact_begin_item(struct compact *compact)
 {
+    ASSERT(compact->item_at < ITEMS_MAX);
     const struct compact_item *item = &compact->items[compact->item_at];
     uint32_t blocks = segment_block_count(item->length);
 
-    ASSERT(compact->item_at < compact->item_count && compact->item_count <= ITEMS_MAX);
     mem_free(compact->writer.crcs);
     compact->writer =
         (struct store_writer){.shard = item->shard,
