@@ -34,7 +34,6 @@ static_assert(LIMIT_HTTP_TARGET_BYTES < LIMIT_HTTP_HEAD_BYTES, "a head holds its
 enum {
     BAD_REQUEST = 400,
     URI_TOO_LONG = 414,
-    EXPECTATION_FAILED = 417,
     HEADERS_TOO_LARGE = 431,
     NOT_IMPLEMENTED = 501,
     VERSION_NOT_SUPPORTED = 505,
@@ -309,12 +308,8 @@ static int check_framing(struct http_request *request)
         }
         request->chunked = true;
     }
-    if (expect.data != NULL && request->minor > 0) {
-        if (!slice_eq_nocase(expect, SLICE("100-continue"))) {
-            return EXPECTATION_FAILED;
-        }
-        request->expect_continue = true;
-    }
+    /* Other expectations are passed over, as S3 does: clients send empty ones. */
+    request->expect_continue = request->minor > 0 && slice_eq_nocase(expect, SLICE("100-continue"));
     return 0;
 }
 
