@@ -180,6 +180,41 @@ static enum s3_error dispatch_refuse(struct dispatch *d, enum s3_error error, co
     return error;
 }
 
+/* What belongs to another operation: the client meant something else than what we would do. */
+static enum s3_error dispatch_judge_stray(struct dispatch *d)
+{
+    struct s3_request *req = d->req;
+    enum http_method method = req->http->request.method;
+    struct slice source = s3_header(req, "x-amz-copy-source");
+
+    if (source.data != NULL && method != HTTP_PUT) {
+        (void)s3_fail(req, S3_InvalidArgument,
+                      "You can only specify a copy source header for copy requests.");
+        s3_error_detail(req, "ArgumentName", SLICE("x-amz-copy-source"));
+        s3_error_detail(req, "ArgumentValue", source);
+        return S3_InvalidArgument;
+    }
+    if (d->route.target != ON_OBJECT || req->op->query != NULL) {
+        return S3_OK;
+    }
+    if (method == HTTP_PUT && s3_has_param(req, "partNumber")) {
+        (void)s3_fail(req, S3_InvalidArgument,
+                      "This operation does not accept partNumber without uploadId");
+        s3_error_detail(req, "ArgumentName", SLICE("partNumber"));
+        s3_error_detail(req, "ArgumentValue", s3_param(req, "partNumber"));
+        return S3_InvalidArgument;
+    }
+    if (method == HTTP_GET && s3_has_param(req, "uploads")) {
+        return dispatch_refuse(d, S3_InvalidRequest,
+                               "Key is not expected for the GET method ?uploads subresource");
+    }
+    if (method == HTTP_GET && s3_has_param(req, "versions")) {
+        return dispatch_refuse(d, S3_InvalidRequest,
+                               "There is no such thing as the ?versions sub-resource for a key");
+    }
+    return S3_OK;
+}
+
 static enum s3_error dispatch_judge_route(struct dispatch *d)
 {
     static const char *const types[S3_TARGETS] = {"SERVICE", "BUCKET", "OBJECT"};
@@ -188,7 +223,7 @@ static enum s3_error dispatch_judge_route(struct dispatch *d)
     if (d->route.error != S3_OK) {
         return dispatch_refuse(d, d->route.error, d->route.error_text);
     }
-    if (req->op == NULL) {
+    if (req->op == NULL || d->route.stray) {
         (void)s3_fail(req, S3_MethodNotAllowed, NULL);
         s3_error_detail(req, "Method", req->http->request.method_name);
         s3_error_detail(req, "ResourceType", slice_str(types[d->route.target]));
@@ -198,6 +233,9 @@ static enum s3_error dispatch_judge_route(struct dispatch *d)
         (void)s3_failf(req, S3_InvalidArgument, "Conflicting query string parameters: %s, %s",
                        d->route.op_conflict->query, req->op->query);
         return S3_InvalidArgument;
+    }
+    if (dispatch_judge_stray(d) != S3_OK) {
+        return req->error;
     }
     if (req->auth.anonymous) {
         return dispatch_refuse(d, S3_AccessDenied, NULL);
@@ -449,8 +487,13 @@ static void dispatch_judged(struct task *task)
 
     if (task->error.rc == RC_OK && d->restart_at > 0 && d->home_id != id) {
         /* Deleted and made again: what was written belongs to the bucket that is gone. */
-        (void)s3_fail(req, S3_ServiceUnavailable, NULL);
-        (void)task_fail(task, RC_STALE, "the bucket was made again");
+        if ((req->op->handler->flags & BODY_STREAM) != 0) {
+            (void)s3_fail(req, S3_ServiceUnavailable, NULL);
+            (void)task_fail(task, RC_STALE, "the bucket was made again");
+        } else {
+            dispatch_forget_state(d);
+            d->restart_at = 0;
+        }
     }
     if (task->error.rc != RC_OK || d->hung_up) {
         if (task->error.rc == RC_OK) {

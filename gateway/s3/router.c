@@ -313,6 +313,34 @@ static void router_op(const struct router *router, const struct http_request *re
     }
 }
 
+/* DELETE /bucket?versioning must not delete the bucket: a write that names a sub-resource of some
+ * other operation is not the plain one. */
+static bool router_is_stray(const struct router *router, const struct http_request *request,
+                            const struct s3_route *route)
+{
+    bool writes = request->method == HTTP_PUT || request->method == HTTP_DELETE ||
+                  request->method == HTTP_POST;
+
+    if (!writes || route->op == NULL || route->op->query != NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < router->row_count; i++) {
+        const struct router_row *row = &router->rows[i];
+        struct slice name;
+
+        if (row->demand_count == 0 || row->demands[0].value.data != NULL) {
+            continue;
+        }
+        name = row->demands[0].name;
+        for (uint32_t j = 0; j < route->param_count; j++) {
+            if (slice_eq(route->params[j].name, name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void router_match(const struct router *router, const struct http_request *request,
                   struct arena *arena, struct s3_route *route)
 {
@@ -321,6 +349,7 @@ void router_match(const struct router *router, const struct http_request *reques
     router_path(router, request, arena, route);
     router_query(request, arena, route);
     router_op(router, request, route);
+    route->stray = router_is_stray(router, request, route);
 }
 
 /* ---- Names of new buckets ---- */

@@ -26,6 +26,7 @@ struct s3_route {
     const struct s3_op *op; /* NULL: no operation of that method (405) */
     const struct s3_op
         *op_conflict; /* another row that demands as much: conflicting sub-resources */
+    bool stray;       /* a plain write with a sub-resource that is not of this method (405) */
 };
 
 /* NULL when two rows of op.def demand the same: `error` names them. */

@@ -129,3 +129,45 @@ def test_client_that_stops_reading_holds_no_one_up(raw, s3, bucket):
         assert s3.get_object(Bucket=bucket, Key="big", Range="bytes=0-9")["Body"].read() == b"b" * 10
     for stream in sleepers:
         stream.close()
+
+
+@pytest.mark.parametrize("value", ["", "200", "200-ok", "100-continue, x"])
+def test_other_expectations_are_passed_over(raw, s3, bucket, value):
+    reply = raw.send("PUT", f"/{bucket}/k", [("Expect", value)], b"body")
+    assert reply.status == 200 and not reply.closed
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"body"
+
+
+@pytest.mark.parametrize("method,query", [
+    ("PUT", "uploads"), ("PUT", "delete"), ("PUT", "attributes"), ("PUT", "policy"), ("PUT", "torrent"),
+    ("DELETE", "uploads"), ("DELETE", "acl"), ("DELETE", "retention"), ("DELETE", "select&select-type=2")])
+def test_a_write_with_a_strange_sub_resource_is_not_the_plain_one(raw, s3, bucket, method, query):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"before")
+    reply = raw.send(method, f"/{bucket}/k?{query}")
+    assert (reply.status, reply.code) == (405, "MethodNotAllowed")
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"before"
+
+
+@pytest.mark.parametrize("query", ["versioning", "acl", "logging", "inventory", "metrics", "location", "uploads"])
+def test_a_bucket_is_not_deleted_for_a_strange_sub_resource(raw, s3, bucket, query):
+    reply = raw.send("DELETE", f"/{bucket}?{query}")
+    assert (reply.status, reply.code) == (405, "MethodNotAllowed")
+    s3.head_bucket(Bucket=bucket)
+
+
+def test_a_bucket_is_not_made_for_a_strange_sub_resource(raw, s3):
+    assert raw.send("PUT", "/strange-sub-resource?uploads").status == 405
+    assert raw.send("HEAD", "/strange-sub-resource").status == 404
+
+
+@pytest.mark.parametrize("method,target,headers,code", [
+    ("PUT", "/k?partNumber=1", [], "InvalidArgument"), ("GET", "/k?uploads", [], "InvalidRequest"),
+    ("GET", "/k?versions", [], "InvalidRequest"),
+    ("GET", "/k", [("x-amz-copy-source", "a/b")], "InvalidArgument"),
+    ("DELETE", "/k", [("x-amz-copy-source", "a/b")], "InvalidArgument"),
+    ("POST", "/k?uploads", [("x-amz-copy-source", "a/b")], "InvalidArgument")])
+def test_what_belongs_to_another_operation(raw, s3, bucket, method, target, headers, code):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"before")
+    reply = raw.send(method, f"/{bucket}{target}", headers)
+    assert (reply.status, reply.code) == (400, code)
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"before"

@@ -60,6 +60,39 @@ static void assert_slice(struct slice got, const char *want)
     assert_true(slice_eq(got, text));
 }
 
+/* Otherwise DELETE /bkt?versioning would delete the bucket, and PUT /bkt/k?uploads write the key.
+ */
+static void a_plain_write_has_no_strange_sub_resource(void **state)
+{
+    static const struct {
+        enum http_method method;
+        const char *target;
+        bool stray;
+    } rows[] = {
+        {HTTP_DELETE, "/bkt",                         false},
+        {HTTP_DELETE, "/bkt?x-id=DeleteBucket",       false},
+        {HTTP_DELETE, "/bkt?list-type=2",             false},
+        {HTTP_DELETE, "/bkt?versioning",              true },
+        {HTTP_DELETE, "/bkt?inventory",               true },
+        {HTTP_DELETE, "/bkt?inventory&id=1",          false},
+        {HTTP_DELETE, "/bkt/k?versionId=null",        false},
+        {HTTP_DELETE, "/bkt/k?uploads",               true },
+        {HTTP_PUT,    "/bkt/k?acl",                   false},
+        {HTTP_PUT,    "/bkt/k?uploads=",              true },
+        {HTTP_PUT,    "/bkt/k?partNumber=1&uploadId", false},
+        {HTTP_GET,    "/bkt/k?uploads",               false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture *f = *state;
+
+        match(f, rows[i].method, rows[i].target, "");
+        if (f->route.stray != rows[i].stray) {
+            fail_msg("%s", rows[i].target);
+        }
+    }
+}
+
 /* A wrong row means a wrong operation: every kind of demand must choose as AWS does. */
 static void the_row_that_demands_most_wins(void **state)
 {
@@ -298,6 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(both_styles_meet, setup, teardown),
         cmocka_unit_test_setup_teardown(impossible_targets_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(parameters_are_decoded, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_plain_write_has_no_strange_sub_resource, setup, teardown),
         cmocka_unit_test(bucket_names),
         cmocka_unit_test(every_row_is_whole),
     };
