@@ -80,29 +80,48 @@ static bool headers_are_of_object(const struct http_request *request)
     return false;
 }
 
+static const char *const headers_many_checksums =
+    "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.";
+
+/* x-amz-checksum-<algorithm> of any name, also of one that is not known. Unknown ones are refused:
+ * the client counts on a check. */
+static bool headers_is_checksum(struct slice name)
+{
+    return slice_starts(name, SLICE("x-amz-checksum-")) &&
+           !slice_eq(name, SLICE("x-amz-checksum-algorithm")) &&
+           !slice_eq(name, SLICE("x-amz-checksum-mode")) &&
+           !slice_eq(name, SLICE("x-amz-checksum-type"));
+}
+
 /* At most one x-amz-checksum-<algorithm> header. */
 static enum s3_error headers_checksum(struct payload *payload, const struct http_request *request,
                                       struct arena *arena, const char **text)
 {
-    for (uint32_t i = 0; i < request->header_count; i++) {
-        const struct http_header *header = &request->headers[i];
-        enum checksum_algorithm algorithm = checksum_by_header(header->name);
+    const struct http_header *found = NULL;
 
-        if (algorithm == CHECKSUM_NONE) {
+    for (uint32_t i = 0; i < request->header_count; i++) {
+        if (!headers_is_checksum(request->headers[i].name)) {
             continue;
         }
-        if (payload->algorithm != CHECKSUM_NONE) {
-            return headers_refuse(text, S3_InvalidRequest,
-                                  "Expecting a single x-amz-checksum- header. Multiple checksum "
-                                  "Types are not allowed.");
+        if (found != NULL) {
+            return headers_refuse(text, S3_InvalidRequest, headers_many_checksums);
         }
-        if (!checksum_parse(algorithm, header->value, &payload->declared)) {
-            return headers_refuse(
-                text, S3_InvalidRequest,
-                arena_printf(arena, "Value for %s header is invalid.", checksum_header(algorithm))
-                    .data);
-        }
-        payload->algorithm = algorithm;
+        found = &request->headers[i];
+    }
+    if (found == NULL) {
+        return S3_OK;
+    }
+    payload->algorithm = checksum_by_header(found->name);
+    if (payload->algorithm == CHECKSUM_NONE) {
+        return headers_refuse(
+            text, S3_InvalidRequest,
+            "The algorithm type you specified in x-amz-checksum- header is invalid.");
+    }
+    if (!checksum_parse(payload->algorithm, found->value, &payload->declared)) {
+        return headers_refuse(text, S3_InvalidRequest,
+                              arena_printf(arena, "Value for %s header is invalid.",
+                                           checksum_header(payload->algorithm))
+                                  .data);
     }
     return S3_OK;
 }
@@ -129,10 +148,7 @@ static enum s3_error headers_trailer(struct payload *payload, const struct http_
 
         if (slice_eq_nocase(value, slice_str(checksum_header(algorithm)))) {
             if (payload->algorithm != CHECKSUM_NONE) {
-                return headers_refuse(
-                    text, S3_InvalidRequest,
-                    "Expecting a single x-amz-checksum- header. Multiple checksum "
-                    "Types are not allowed.");
+                return headers_refuse(text, S3_InvalidRequest, headers_many_checksums);
             }
             payload->algorithm = algorithm;
             *name = slice_str(checksum_header(algorithm));

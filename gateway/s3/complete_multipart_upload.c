@@ -26,6 +26,7 @@ struct complete_upload {
     Kist__Conditions conditions;
     Kist__Checksum checksum;
     struct checksum_value declared;
+    uint32_t declared_parts; /* the number behind a composite one; 0: none */
     struct manifest manifest;
     struct slice upload_id;
     enum checksum_algorithm algorithm; /* of the upload; its row lies in the page's arena */
@@ -43,11 +44,35 @@ static struct complete_upload *complete_of(struct task *task)
 
 /* ---- Check ---- */
 
+static enum step_result complete_bad_checksum(struct complete_upload *op,
+                                              enum checksum_algorithm algorithm)
+{
+    return s3_failf(&op->base, S3_InvalidRequest, "Value for %s header is invalid.",
+                    checksum_header(algorithm));
+}
+
+/* "<base64>" or "<base64>-<parts>". */
+static bool complete_parse_checksum(struct complete_upload *op, enum checksum_algorithm algorithm,
+                                    struct slice text)
+{
+    size_t dash = slice_find(text, '-');
+    uint64_t parts = 0;
+
+    if (dash < text.len &&
+        (!slice_to_u64(slice_after(text, dash + 1), LIMIT_PARTS, &parts) || parts == 0)) {
+        return false;
+    }
+    op->declared_parts = (uint32_t)parts;
+    return checksum_parse(algorithm, slice_of(text.data, dash), &op->declared);
+}
+
 /* x-amz-checksum-<algorithm> of the object; a composite one may end in "-<parts>". */
 static enum step_result complete_declared(struct complete_upload *op)
 {
     struct s3_request *req = &op->base;
     struct slice type = s3_header(req, "x-amz-checksum-type");
+    struct slice value = SLICE_EMPTY;
+    enum checksum_algorithm found = CHECKSUM_NONE;
 
     for (unsigned i = CHECKSUM_CRC32; i < CHECKSUM_ALGORITHMS; i++) {
         enum checksum_algorithm algorithm = (enum checksum_algorithm)i;
@@ -56,11 +81,16 @@ static enum step_result complete_declared(struct complete_upload *op)
         if (text.data == NULL) {
             continue;
         }
-        if (op->declared.algorithm != CHECKSUM_NONE ||
-            !checksum_parse(algorithm, slice_of(text.data, slice_find(text, '-')), &op->declared)) {
-            return s3_failf(req, S3_InvalidRequest, "Value for %s header is invalid.",
-                            checksum_header(algorithm));
+        if (found != CHECKSUM_NONE) {
+            return s3_fail(req, S3_InvalidRequest,
+                           "Expecting a single x-amz-checksum- header. Multiple checksum Types "
+                           "are not allowed.");
         }
+        found = algorithm;
+        value = text;
+    }
+    if (found != CHECKSUM_NONE && !complete_parse_checksum(op, found, value)) {
+        return complete_bad_checksum(op, found);
     }
     if (type.len > 0 && !slice_eq_nocase(type, SLICE("FULL_OBJECT")) &&
         !slice_eq_nocase(type, SLICE("COMPOSITE"))) {
@@ -155,6 +185,43 @@ static enum step_result complete_upload_row(struct task *task)
     return complete_lookup(complete_of(task), 0);
 }
 
+/* Of the upload's algorithm, for each part when the object's is composite; and the count behind the
+ * object's own. */
+static enum step_result complete_check_checksums(struct complete_upload *op, bool composite)
+{
+    const size_t prefix = sizeof("x-amz-checksum-") - 1;
+
+    for (uint32_t i = 0; i < op->manifest.count; i++) {
+        const struct manifest_part *part = &op->manifest.parts[i];
+
+        if (part->checksum.algorithm == CHECKSUM_NONE && composite) {
+            return s3_failf(&op->base, S3_InvalidRequest,
+                            "The upload was created using a %s checksum. The complete request must "
+                            "include the checksum for each part. It was missing for part %u in the "
+                            "request.",
+                            checksum_header(op->algorithm) + prefix, part->number);
+        }
+        if (part->checksum.algorithm != CHECKSUM_NONE &&
+            part->checksum.algorithm != op->algorithm) {
+            return s3_failf(&op->base, S3_BadDigest,
+                            "The %s you specified for part %u did not match what we received.",
+                            checksum_header(part->checksum.algorithm) + prefix, part->number);
+        }
+    }
+    if (op->declared_parts == 0) {
+        return STEP_NEXT;
+    }
+    if (!composite) {
+        return complete_bad_checksum(op, op->declared.algorithm);
+    }
+    if (op->declared_parts != op->manifest.count) {
+        return s3_failf(&op->base, S3_BadDigest,
+                        "The %s you specified did not match the calculated checksum.",
+                        checksum_name(op->declared.algorithm));
+    }
+    return STEP_NEXT;
+}
+
 /* What the document and the headers say must fit what the upload was created with. */
 static enum step_result complete_check_upload(struct complete_upload *op)
 {
@@ -174,20 +241,10 @@ static enum step_result complete_check_upload(struct complete_upload *op)
             "use the same checksum mode.",
             s3_checksum_type_name(upload->checksum_type));
     }
-    if (op->algorithm == CHECKSUM_NONE || upload->checksum_type != CHECKSUM_COMPOSITE) {
+    if (op->algorithm == CHECKSUM_NONE) {
         return STEP_NEXT;
     }
-    for (uint32_t i = 0; i < op->manifest.count; i++) {
-        if (op->manifest.parts[i].checksum.algorithm == CHECKSUM_NONE) {
-            return s3_failf(req, S3_InvalidRequest,
-                            "The upload was created using a %s checksum. The complete request must "
-                            "include the checksum for each part. It was missing for part %u in the "
-                            "request.",
-                            checksum_header(op->algorithm) + sizeof("x-amz-checksum-") - 1,
-                            op->manifest.parts[i].number);
-        }
-    }
-    return STEP_NEXT;
+    return complete_check_checksums(op, upload->checksum_type == CHECKSUM_COMPOSITE);
 }
 
 static bool complete_part_agrees(const struct manifest_part *listed, const Kist__Part *part)

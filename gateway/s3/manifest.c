@@ -53,7 +53,13 @@ static enum step_result manifest_read_part(struct s3_request *req, const struct 
     uint64_t value;
 
     *part = (struct manifest_part){.etag_text = etag};
-    if (etag.len == 0 || !slice_to_u64(number, INT32_MAX, &value)) {
+    if (number.len > 1 && number.data[0] == '-' &&
+        slice_to_u64(slice_after(number, 1), INT32_MAX, &value)) {
+        value = 0; /* out of range like 0 */
+    } else if (!slice_to_u64(number, INT32_MAX, &value)) {
+        return s3_fail(req, S3_MalformedXML, NULL);
+    }
+    if (etag.len == 0) {
         return s3_fail(req, S3_MalformedXML, NULL);
     }
     if (value == 0 || value > LIMIT_PARTS) {
@@ -66,8 +72,13 @@ static enum step_result manifest_read_part(struct s3_request *req, const struct 
         s3_error_detail(req, "UploadId", s3_param(req, "uploadId"));
         return STEP_FAIL;
     }
-    if (!hex_decode(etag, part->etag, sizeof(part->etag)) ||
-        !manifest_checksum(node, &part->checksum)) {
+    if (!manifest_checksum(node, &part->checksum)) {
+        (void)s3_fail(req, S3_InvalidArgument,
+                      "Invalid Base64 or multiple checksums present in request");
+        s3_error_detail(req, "ArgumentName", SLICE("Checksum"));
+        return STEP_FAIL;
+    }
+    if (!hex_decode(etag, part->etag, sizeof(part->etag))) {
         return manifest_fail(req, S3_InvalidPart, part);
     }
     manifest->checksum_count += part->checksum.algorithm != CHECKSUM_NONE ? 1 : 0;

@@ -5,7 +5,7 @@
  *
  * Every part upload has a layout of its own, so a part that is sent again never touches what a
  * Complete may be naming. The upload's checksum algorithm is computed whatever the client sends:
- * Complete needs it of every part.
+ * Complete needs it of every part. For a composite checksum the client must send it.
  */
 #include "common/base/limits.h"
 #include "gateway/s3/handlers.h"
@@ -50,6 +50,23 @@ static enum step_result part_upload(struct task *task)
     return upload_lookup(&op->base, &op->lookup, op->upload_id, 0, 0);
 }
 
+/* A composite checksum vouches for the bytes only if the client has summed each part itself. */
+static enum step_result part_check_algorithm(struct upload_part *op, enum checksum_algorithm wanted)
+{
+    const size_t prefix = sizeof("x-amz-checksum-") - 1;
+    enum checksum_algorithm actual = op->base.payload.algorithm;
+    bool needed = op->lookup.upload->checksum_type == CHECKSUM_COMPOSITE;
+
+    if (wanted == CHECKSUM_NONE || actual == wanted || (actual == CHECKSUM_NONE && !needed)) {
+        return STEP_NEXT;
+    }
+    return s3_failf(
+        &op->base, S3_InvalidRequest,
+        "Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum Type: %s",
+        checksum_header(wanted) + prefix,
+        actual == CHECKSUM_NONE ? "null" : checksum_header(actual) + prefix);
+}
+
 static enum step_result part_begin(struct task *task)
 {
     struct upload_part *op = part_of(task);
@@ -64,17 +81,7 @@ static enum step_result part_begin(struct task *task)
                             LIMIT_PUT_BYTES) == STEP_FAIL) {
         return STEP_FAIL;
     }
-    if (wanted != CHECKSUM_NONE && req->payload.algorithm != CHECKSUM_NONE &&
-        req->payload.algorithm != wanted) {
-        const size_t prefix = sizeof("x-amz-checksum-") - 1;
-
-        return s3_failf(
-            req, S3_InvalidRequest,
-            "Checksum Type mismatch occurred, expected checksum Type: %s, actual checksum "
-            "Type: %s",
-            checksum_header(wanted) + prefix, checksum_header(req->payload.algorithm) + prefix);
-    }
-    return STEP_NEXT;
+    return part_check_algorithm(op, wanted);
 }
 
 static enum step_result part_store(struct task *task)

@@ -309,3 +309,31 @@ def test_managed_copy_of_a_large_object(s3, bucket):
     s3.put_object(Bucket=bucket, Key="from", Body=body)
     s3.copy({"Bucket": bucket, "Key": "from"}, bucket, "to", Config=config)
     assert s3.get_object(Bucket=bucket, Key="to")["Body"].read() == body
+
+
+@pytest.mark.parametrize("algorithm", ["CRC32", "CRC32C", "SHA1", "SHA256"])
+def test_a_composite_part_needs_its_checksum(raw, s3, bucket, algorithm):
+    upload = start(s3, bucket, ChecksumAlgorithm=algorithm)
+    reply = raw.send("PUT", f"/{bucket}/k?partNumber=1&uploadId={upload}", body=b"part")
+    assert (reply.status, reply.code) == (400, "InvalidRequest")
+    assert reply.element("Message") == (f"Checksum Type mismatch occurred, expected checksum Type: "
+                                        f"{algorithm.lower()}, actual checksum Type: null")
+    if algorithm.startswith("CRC"):
+        upload = start(s3, bucket, ChecksumAlgorithm=algorithm, ChecksumType="FULL_OBJECT")
+        assert raw.send("PUT", f"/{bucket}/k?partNumber=1&uploadId={upload}", body=b"part").status == 200
+
+
+def test_checksums_of_listed_parts(s3, bucket, refused):
+    upload = start(s3, bucket, ChecksumAlgorithm="SHA256")
+    put = s3.upload_part(Bucket=bucket, Key="k", UploadId=upload, PartNumber=1, Body=b"part", ChecksumAlgorithm="SHA256")
+    right = {"PartNumber": 1, "ETag": put["ETag"], "ChecksumSHA256": put["ChecksumSHA256"]}
+    other = {"PartNumber": 1, "ETag": put["ETag"], "ChecksumCRC32": "AAAAAA=="}
+    for listed, code in [({**right, "ChecksumSHA256": "bad"}, "InvalidArgument"), ({**right, **other}, "InvalidArgument"),
+                         (other, "BadDigest"), ({**right, "PartNumber": -1}, "InvalidArgument")]:
+        with refused(400, code):
+            complete(s3, bucket, upload, [listed])
+    whole = base64.b64encode(hashlib.sha256(base64.b64decode(put["ChecksumSHA256"])).digest()).decode()
+    for tail, code in [("-x", "InvalidRequest"), ("-", "InvalidRequest"), ("-1-1", "InvalidRequest"), ("-2", "BadDigest")]:
+        with refused(400, code):
+            complete(s3, bucket, upload, [right], ChecksumSHA256=whole + tail)
+    assert complete(s3, bucket, upload, [right], ChecksumSHA256=whole + "-1")["ChecksumSHA256"] == whole + "-1"

@@ -148,3 +148,18 @@ def test_presigned(server, bucket):
     assert fetch(get.replace("Signature=", "Signature=0"))[0] == 403
     assert fetch(put, "PUT", BODY, {"x-amz-meta-more": "1"})[0] == 403
     assert fetch(get.replace("X-Amz-Expires=60", "X-Amz-Expires=604801"))[0] in (400, 403)
+
+
+@pytest.mark.parametrize("headers,text", [
+    ([("x-amz-checksum-foo", "AAAA")], "The algorithm type you specified in x-amz-checksum- header is invalid."),
+    ([("x-amz-checksum-sha512", "AAAA")], "The algorithm type you specified in x-amz-checksum- header is invalid."),
+    ([("x-amz-checksum-crc32", "bad"), ("x-amz-checksum-sha1", "bad")], "Expecting a single x-amz-checksum- header."),
+    ([("x-amz-checksum-crc32", "AAAAAA=="), ("x-amz-checksum-foo", "A")], "Expecting a single x-amz-checksum- header.")])
+def test_a_checksum_that_cannot_be_checked_is_refused(raw, s3, bucket, headers, text):
+    """The client counts on it: stored all the same would be worse than not stored."""
+    s3.put_object(Bucket=bucket, Key="k", Body=b"before")
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="k")["UploadId"]
+    for target in (f"/{bucket}/k", f"/{bucket}/k?partNumber=1&uploadId={upload}"):
+        reply = raw.send("PUT", target, headers, b"body")
+        assert (reply.status, reply.code) == (400, "InvalidRequest") and text in reply.element("Message")
+    assert stored(s3, bucket)[0] == b"before"
