@@ -106,6 +106,9 @@ static enum step_result create_bucket_reply(struct task *task)
     s3_reply_header(
         req, "Location",
         arena_printf(req->arena, "/%.*s", (int)req->bucket_name.len, req->bucket_name.data));
+    s3_reply_header(req, "x-amz-bucket-arn",
+                    arena_printf(req->arena, "arn:aws:s3:::%.*s", (int)req->bucket_name.len,
+                                 req->bucket_name.data));
     return s3_reply_empty(req, 200);
 }
 

@@ -34,6 +34,9 @@ static enum step_result head_bucket_reply(struct task *task)
     if (!head_bucket_there(req)) {
         return s3_fail(req, S3_NoSuchBucket, NULL);
     }
+    s3_reply_header(req, "x-amz-bucket-arn",
+                    arena_printf(req->arena, "arn:aws:s3:::%.*s", (int)req->bucket_name.len,
+                                 req->bucket_name.data));
     s3_reply_header(req, "x-amz-bucket-region", req->gateway->config->region);
     s3_reply_header(req, "x-amz-access-point-alias", SLICE("false"));
     s3_reply_header(req, "Content-Type", SLICE("application/xml"));

@@ -71,3 +71,8 @@ def test_bucket_headers_that_are_not_enforced(s3, refused):
         s3.create_bucket(Bucket="locked", ObjectLockEnabledForBucket=True)
     with refused(501, "NotImplemented"):
         s3.create_bucket(Bucket="public", ACL="public-read")
+
+
+def test_arn(raw, s3, bucket):
+    assert raw.send("HEAD", f"/{bucket}").headers["x-amz-bucket-arn"] == f"arn:aws:s3:::{bucket}"
+    assert raw.send("PUT", f"/{bucket}").headers["x-amz-bucket-arn"] == f"arn:aws:s3:::{bucket}"
