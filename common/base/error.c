@@ -47,6 +47,10 @@ enum rc rc_from_errno(int number)
     case EPERM:
     case EROFS:
         return RC_DENIED;
+    case EINVAL:
+        return RC_INVALID;
+    case EOPNOTSUPP:
+        return RC_UNSUPPORTED;
     case EAGAIN:
         return RC_AGAIN;
     case ECANCELED:

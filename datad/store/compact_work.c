@@ -235,22 +235,15 @@ void compact_verify_run(struct env_work *work)
 {
     struct compact *compact = CONTAINER_OF(work, struct compact, work);
     struct store *store = compact->store;
-    char path[SEGMENT_PATH_BYTES];
     struct scan scan;
     bool live = false;
-    bool direct = true;
+    bool direct;
     int file;
 
     compact->bad_count = 0;
     compact->verified_bytes = 0;
     compact->scan_done = false;
-    segment_path(store->table, compact->generation, path);
-    compact->rc =
-        store->env->file->open(store->env, path, ENV_OPEN_READ | ENV_OPEN_DIRECT, &file, NULL);
-    if (compact->rc == RC_INVALID || compact->rc == RC_UNSUPPORTED) {
-        direct = false; /* a file system in memory */
-        compact->rc = store->env->file->open(store->env, path, ENV_OPEN_READ, &file, NULL);
-    }
+    compact->rc = segment_open_direct(store->table, compact->generation, &file, &direct);
     if (compact->rc != RC_OK) {
         return;
     }

@@ -374,13 +374,20 @@ static enum rc replay_segment(struct replay *replay, struct segment *segment, bo
     struct scan scan;
     uint64_t tail;
     uint64_t read_errors;
-    enum rc rc;
+    bool direct;
+    int file;
+    enum rc rc = segment_open_direct(store->table, segment->identity.generation, &file, &direct);
 
+    if (rc != RC_OK) {
+        return error_set(error, rc, "segment %016llx: open: %s",
+                         (unsigned long long)segment->identity.generation, rc_text(rc));
+    }
     scan_open(&scan, &(struct scan_options){.env = store->env,
-                                            .file = segment->file,
+                                            .file = file,
                                             .identity = segment->identity,
                                             .from = segment->tail,
-                                            .to = segment->allocated_bytes});
+                                            .to = segment->allocated_bytes,
+                                            .direct = direct});
     for (rc = scan_next(&scan); rc == RC_OK; rc = scan_next(&scan)) {
         if (scan.kind == SCAN_SHARD) {
             rc = replay_shard(replay, &scan, verify, error);
@@ -396,6 +403,7 @@ static enum rc replay_segment(struct replay *replay, struct segment *segment, bo
     tail = scan.tail;
     read_errors = scan.read_errors;
     scan_close(&scan);
+    store->env->file->close(store->env, file);
     rc = rc == RC_NOT_FOUND ? replay_flush(replay, error) : rc;
     if (rc != RC_OK) {
         return rc;

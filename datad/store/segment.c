@@ -56,6 +56,22 @@ void segment_path(const struct segment_table *table, uint64_t generation,
     ASSERT(len > 0 && len < SEGMENT_PATH_BYTES);
 }
 
+enum rc segment_open_direct(const struct segment_table *table, uint64_t generation, int *file,
+                            bool *direct)
+{
+    struct env *env = table->env;
+    char path[SEGMENT_PATH_BYTES];
+    enum rc rc;
+
+    segment_path(table, generation, path);
+    rc = env->file->open(env, path, ENV_OPEN_READ | ENV_OPEN_DIRECT, file, NULL);
+    *direct = rc == RC_OK;
+    if (rc == RC_INVALID || rc == RC_UNSUPPORTED) {
+        rc = env->file->open(env, path, ENV_OPEN_READ, file, NULL);
+    }
+    return rc;
+}
+
 uint64_t segment_name_parse(const char *name)
 {
     uint64_t value = 0;

@@ -70,6 +70,11 @@ void segment_table_deinit(struct segment_table *table);
 
 void segment_path(const struct segment_table *table, uint64_t generation,
                   char path[SEGMENT_PATH_BYTES]);
+/* For reading past the page cache: after a failed sync that holds what the disk does not. Where the
+ * file system has no such reads (one in memory), plainly: *direct says which. The caller closes
+ * *file. */
+enum rc segment_open_direct(const struct segment_table *table, uint64_t generation, int *file,
+                            bool *direct);
 /* The generation in a file's name, or 0 when it is not a segment's. */
 uint64_t segment_name_parse(const char *name);
 
