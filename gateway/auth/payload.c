@@ -256,7 +256,9 @@ static bool payload_ask(struct payload_state *state)
     if (state->from_memory) {
         size_t len = state->memory.len < room ? state->memory.len : room;
 
-        memcpy(state->to + state->read->len, state->memory.data, len);
+        if (len > 0) {
+            memcpy(state->to + state->read->len, state->memory.data, len);
+        }
         state->memory = slice_after(state->memory, len);
         state->raw.rc = RC_OK;
         state->raw.len = len;

@@ -175,7 +175,9 @@ static bool verify_time(const struct sigv4_claim *claim, uint64_t now_s, struct 
 
 static char *sign_put(char *to, struct slice text)
 {
-    memcpy(to, text.data, text.len);
+    if (text.len > 0) {
+        memcpy(to, text.data, text.len);
+    }
     return to + text.len;
 }
 

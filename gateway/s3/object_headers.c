@@ -301,7 +301,9 @@ static void reply_metadata(struct s3_request *req, const Kist__Record *record)
         char *wire = arena_alloc_raw(req->arena, sizeof(metadata_prefix) + name.len);
 
         memcpy(wire, metadata_prefix, sizeof(metadata_prefix) - 1);
-        memcpy(wire + sizeof(metadata_prefix) - 1, name.data, name.len);
+        if (name.len > 0) { /* "x-amz-meta-:" alone is a name, too */
+            memcpy(wire + sizeof(metadata_prefix) - 1, name.data, name.len);
+        }
         wire[sizeof(metadata_prefix) - 1 + name.len] = '\0';
         s3_reply_header(req, wire,
                         metadata_text_encode(req->arena, s3_slice(record->metadata[i]->value)));

@@ -185,3 +185,9 @@ def test_tags_are_empty(s3, bucket, refused):
     assert s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == []
     with refused(404, "NoSuchKey"):
         s3.get_object_tagging(Bucket=bucket, Key="none")
+
+
+def test_metadata_without_a_name(raw, bucket):
+    assert raw.send("PUT", f"/{bucket}/k", [("x-amz-meta-", "value"), ("x-amz-meta-a", "")], b"body").status == 200
+    reply = raw.send("HEAD", f"/{bucket}/k")
+    assert reply.status == 200 and reply.headers["x-amz-meta-"] == "value" and reply.headers["x-amz-meta-a"] == ""
