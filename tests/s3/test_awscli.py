@@ -29,6 +29,8 @@ def test_tree(aws, bucket, tmp_path):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_bytes(os.urandom(1000))
     (tree / "large").write_bytes(os.urandom(20 * 1024 * 1024))
+    for path in tree.rglob("*"):  # LastModified has whole seconds: a file of this second would count as newer
+        os.utime(path, (1_700_000_000, 1_700_000_000))
     aws("s3", "sync", str(tree), f"s3://{bucket}/t")
     assert aws("s3", "sync", str(tree), f"s3://{bucket}/t") == ""
     aws("s3", "sync", f"s3://{bucket}/t", str(back))
