@@ -42,7 +42,10 @@ enum {
     LIMIT_RECORD_PIECES = 4,         /* in a record; longer lists go to `layout` rows */
     LIMIT_LAYOUT_CHUNK_PIECES = 64,  /* in one `layout` row: about 8 KiB */
     LIMIT_COMMAND_BYTES = 64 * 1024, /* a command without its body */
-    LIMIT_INLINE_BYTES = 16 * 1024,  /* bodies in metad (DESIGN 5.1) */
+    /* PUT_PART alone: a copied part of 5 GiB may consist of a thousand pieces of 5 MiB. Fits one
+       log entry. */
+    LIMIT_PART_COMMAND_BYTES = 960 * 1024,
+    LIMIT_INLINE_BYTES = 16 * 1024, /* bodies in metad (DESIGN 5.1) */
     LIMIT_REPLICAS = 7,
 
     /* ---- Data (DESIGN 5.1, 5.3) ---- */

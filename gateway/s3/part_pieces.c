@@ -5,7 +5,7 @@
 enum {
     PIECE_PACKED_BYTES =
         160, /* of a piece in a command besides the owner's key: ids, numbers, tags */
-    PIECES_PACKED_MAX = LIMIT_COMMAND_BYTES - 4096,
+    PIECES_PACKED_MAX = LIMIT_PART_COMMAND_BYTES - 4096,
     PIECES_PAGE = 256
 };
 

@@ -45,7 +45,7 @@ void entry_encode(const struct entry *entry, char out[ENTRY_HEADER_BYTES])
                                   .proposed_ns = entry->proposed_ns,
                                   .deadline_ns = entry->deadline_ns};
 
-    ASSERT(entry->message.len <= LIMIT_COMMAND_BYTES);
+    ASSERT(entry->message.len <= LIMIT_PART_COMMAND_BYTES);
     ASSERT(entry->body.len <= LIMIT_INLINE_BYTES);
     memcpy(header.request_id, entry->request_id, sizeof(header.request_id));
     header.crc = entry_crc(&header, entry->message, entry->body);

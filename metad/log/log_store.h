@@ -49,7 +49,7 @@ struct log_entry {
 enum {
     LOG_CONFIGURATION_BYTES_MAX = 512,
     LOG_ENTRY_BYTES_MAX = 1024 *
-        1024 /* LIMIT_COMMAND_BYTES and an inline body, with room to grow */
+        1024 /* LIMIT_PART_COMMAND_BYTES, or LIMIT_COMMAND_BYTES and an inline body */
 };
 
 /* A point up to which the log is replaced by the state: where a trimmed log begins. */

@@ -533,7 +533,7 @@ enum step_result fake_meta_write(struct meta_client *client, struct meta_write *
     enum rc rc = meta->write_rc;
     struct arena scratch;
 
-    ASSERT(protobuf_c_message_get_packed_size(call->message) <= LIMIT_COMMAND_BYTES);
+    ASSERT(protobuf_c_message_get_packed_size(call->message) <= LIMIT_PART_COMMAND_BYTES);
     /* What a caller hands over must be whole: packing walks all of it. */
     arena_init(&scratch);
     (void)message_pack(&scratch, call->message);

@@ -273,6 +273,31 @@ def test_part_copy(s3, bucket, size):
     assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == want
 
 
+def copy_part(s3, bucket, upload, number, source, key, **more):
+    reply = s3.upload_part_copy(Bucket=bucket, Key=key, UploadId=upload, PartNumber=number,
+                                CopySource={"Bucket": bucket, "Key": source}, **more)
+    return {"PartNumber": number, "ETag": reply["CopyPartResult"]["ETag"]}
+
+
+def test_part_copy_of_a_thousand_pieces(s3, bucket):
+    """rclone copies objects over 4.7 GiB in few large parts, however small the source's own parts were."""
+    s3.put_object(Bucket=bucket, Key="five", Body=PART)
+    upload = start(s3, bucket, "source")
+    parts = [copy_part(s3, bucket, upload, number, "five", "source") for number in range(1, 1001)]
+    complete(s3, bucket, upload, parts, "source")
+    size = 1000 * len(PART)
+    upload = start(s3, bucket, "copy")
+    parts = [copy_part(s3, bucket, upload, 1, "source", "copy", CopySourceRange=f"bytes=0-{size - 1001}"),
+             copy_part(s3, bucket, upload, 2, "source", "copy", CopySourceRange=f"bytes={size - 1000}-{size - 1}")]
+    complete(s3, bucket, upload, parts, "copy")
+    assert s3.head_object(Bucket=bucket, Key="copy")["ContentLength"] == size
+    s3.delete_object(Bucket=bucket, Key="source")
+    s3.delete_object(Bucket=bucket, Key="five")
+    for first in (0, 3 * len(PART) - 5, 512 * len(PART) - 7, size - 1005, size - 10):
+        got = s3.get_object(Bucket=bucket, Key="copy", Range=f"bytes={first}-{first + 9}")["Body"].read()
+        assert got == (PART + PART)[first % len(PART):][:10], first
+
+
 def test_part_copy_with_checksums(s3, bucket):
     s3.put_object(Bucket=bucket, Key="from", Body=PART * 2)
     upload = start(s3, bucket, ChecksumAlgorithm="SHA256")
