@@ -53,6 +53,39 @@ void hmac_sha256(const void *secret, size_t secret_len, const void *data, size_t
     crypto_wipe(&key, sizeof(key));
 }
 
+static void sha1_padded(struct sha1_hash *hash, const uint8_t block[HMAC_BLOCK_BYTES], uint8_t pad)
+{
+    uint8_t padded[HMAC_BLOCK_BYTES];
+
+    for (int i = 0; i < HMAC_BLOCK_BYTES; i++) {
+        padded[i] = block[i] ^ pad;
+    }
+    sha1_init(hash);
+    sha1_update(hash, padded, sizeof(padded));
+    crypto_wipe(padded, sizeof(padded));
+}
+
+void hmac_sha1(const void *secret, size_t secret_len, const void *data, size_t len,
+               uint8_t out[HASH_SHA1_BYTES])
+{
+    uint8_t block[HMAC_BLOCK_BYTES] = {0};
+    uint8_t inner[HASH_SHA1_BYTES];
+    struct sha1_hash hash;
+
+    if (secret_len > HMAC_BLOCK_BYTES) {
+        sha1_of(secret, secret_len, block);
+    } else if (secret_len > 0) {
+        memcpy(block, secret, secret_len);
+    }
+    sha1_padded(&hash, block, 0x36);
+    sha1_update(&hash, data, len);
+    sha1_final(&hash, inner);
+    sha1_padded(&hash, block, 0x5c);
+    sha1_update(&hash, inner, sizeof(inner));
+    sha1_final(&hash, out);
+    crypto_wipe(block, sizeof(block));
+}
+
 bool crypto_equal(const void *a, const void *b, size_t len)
 {
     return CRYPTO_memcmp(a, b, len) == 0;

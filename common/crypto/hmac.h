@@ -22,6 +22,10 @@ void hmac_sign(const struct hmac_key *key, const void *data, size_t len,
 void hmac_sha256(const void *secret, size_t secret_len, const void *data, size_t len,
                  uint8_t out[HASH_SHA256_BYTES]);
 
+/* HMAC-SHA-1, for Signature Version 2 only. */
+void hmac_sha1(const void *secret, size_t secret_len, const void *data, size_t len,
+               uint8_t out[HASH_SHA1_BYTES]);
+
 /* Compares in a time that depends on `len` alone. */
 bool crypto_equal(const void *a, const void *b, size_t len);
 /* Overwrites a secret, in a way the compiler keeps. */

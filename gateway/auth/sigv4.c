@@ -14,6 +14,7 @@
 #include "common/codec/time_format.h"
 #include "gateway/auth/canonical.h"
 #include "gateway/auth/signing_key.h"
+#include "gateway/auth/sigv2_query.h"
 
 enum { SIGNATURE_BYTES = 64 };
 
@@ -242,6 +243,11 @@ void sigv4_verify(const struct http_request *request, const struct view *view,
         return;
     case SIGV4_ANONYMOUS:
         (void)verify_anonymous(&claim, out);
+        return;
+    case SIGV2_QUERY:
+        if (!sigv2_query_verify(request, &query, view, options, arena, out)) {
+            out->user = SLICE_EMPTY;
+        }
         return;
     case SIGV4_HEADER:
     case SIGV4_QUERY:

@@ -52,6 +52,7 @@ struct sigv4_options {
     struct slice region; /* ours; a scope with another is refused, naming ours */
     uint64_t now_s;      /* wall clock */
     struct sigv4_cache *cache;
+    struct slice virtual_bucket; /* named by the host; empty: path style. Version 2 signs it. */
 };
 
 /* Fills `out`; out->error S3_OK when authenticated (or anonymous). `view` decides which access keys

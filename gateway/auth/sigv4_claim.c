@@ -384,11 +384,12 @@ enum sigv4_kind sigv4_claim_parse(const struct http_request *request,
                                  "header should be specified"));
         return SIGV4_REFUSED;
     }
-    if (v2 > 0) {
-        (void)sigv4_refuse(out, S3_InvalidRequest,
-                           SLICE("The authorization mechanism you have provided is not supported. "
-                                 "Please use AWS4-HMAC-SHA256."));
+    if (v2 > 0 && token) {
+        (void)sigv4_refuse(out, S3_InvalidToken, SLICE_EMPTY);
         return SIGV4_REFUSED;
+    }
+    if (v2 > 0) {
+        return SIGV2_QUERY;
     }
     if (headers == 0 && v4 == 0) {
         claim->content_sha = http_header_get(request, "x-amz-content-sha256");

@@ -280,6 +280,7 @@ static enum s3_error dispatch_verdict(struct dispatch *d)
         .region = gateway->config->region,
         .now_s = gateway->env->clock->wall_ns(gateway->env) / 1000000000U,
         .cache = gateway->signing_keys,
+        .virtual_bucket = d->route.virtual_host ? d->route.bucket : SLICE_EMPTY,
     };
     enum s3_error error;
 

@@ -77,6 +77,11 @@ static void published_hmacs(void **state)
     hmac_sha256(long_key, sizeof(long_key), long_text, sizeof(long_text) - 1, out);
     assert_hex(out, sizeof(out),
                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+    /* RFC 2202, cases 2 and 6 (its long key has 80 bytes). */
+    hmac_sha1("Jefe", 4, "what do ya want for nothing?", 28, out);
+    assert_hex(out, HASH_SHA1_BYTES, "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79");
+    hmac_sha1(long_key, 80, long_text, sizeof(long_text) - 1, out);
+    assert_hex(out, HASH_SHA1_BYTES, "aa4ae5e15272d00e95705637ce8a3b55ed402112");
 }
 
 /* A comparison that stops early, or misses the last byte, gives signatures away. */

@@ -418,8 +418,14 @@ static const struct {
      "Unsupported Authorization Type"},
     {"GET / HTTP/1.1\r\nhost: h\r\nauthorization: AWS4-ECDSA-P256-SHA256 Credential=a\r\n",
      S3_NotImplemented, NULL},
-    {"GET /?AWSAccessKeyId=a&Signature=b&Expires=1 HTTP/1.1\r\nhost: h\r\n", S3_InvalidRequest,
+    {"GET /?AWSAccessKeyId=a&Signature=b&Expires=1 HTTP/1.1\r\nhost: h\r\n", S3_InvalidAccessKeyId,
      NULL},
+    {"GET /?AWSAccessKeyId=a&Signature=b HTTP/1.1\r\nhost: h\r\n", S3_AccessDenied,
+     "Query-string authentication requires the Signature, Expires and AWSAccessKeyId parameters"},
+    {"GET /?AWSAccessKeyId=a&Signature=b&Expires=x HTTP/1.1\r\nhost: h\r\n", S3_AccessDenied,
+     "Invalid date (should be seconds since epoch)"},
+    {"GET /?AWSAccessKeyId=a&Signature=b&Expires=1&attributes HTTP/1.1\r\nhost: h\r\n",
+     S3_AccessDenied, "Signature Version 2 does not sign the parameter attributes. Please use AWS4-HMAC-SHA256."},
     {"GET /?X-Amz-Signature=a HTTP/1.1\r\nhost: h\r\nauthorization: Bearer x\r\n",
      S3_InvalidArgument, "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature "
      "query string "
