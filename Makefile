@@ -108,6 +108,7 @@ ci: setup-test build
 # Hours. Each part writes its result to docs/results and is not repeated once it has passed for this commit.
 long: setup-test build
 	@$(TALLY) resumable docs/results \
+		"lint=tests/tidy/lint.py $(BUILD) --tests --seconds 7200" \
 		"sim=$(SUB) test-sim SEEDS=5000" \
 		"fuzz=$(SUB) test-fuzz FUZZ_SECONDS=1800" \
 		"clients=$(SUB) test-clients CLIENT_FILES=100000" \

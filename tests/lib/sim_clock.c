@@ -20,13 +20,13 @@ static struct sim_event *timer_event(const struct env_timer *timer)
 {
     struct sim_event *event;
 
-    memcpy(&event, timer->reserved, sizeof(event));
+    memcpy(&event, timer->reserved, sizeof(struct sim_event *));
     return event;
 }
 
 static void timer_set(struct env_timer *timer, struct sim_event *event)
 {
-    memcpy(timer->reserved, &event, sizeof(event));
+    memcpy(timer->reserved, &event, sizeof(struct sim_event *));
 }
 
 static void timer_run(struct sim_event *event)

@@ -3,7 +3,7 @@
 
     lint.py BUILD [--all] [--seconds N]
 
-clang-format and cppcheck see every file. clang-tidy is slow: files changed since the branch point come first, then the
+clang-format and cppcheck see every file. clang-tidy sees tests/ only with --tests (`make long`), and is slow: files changed since the branch point come first, then the
 others until --seconds (default 600) have passed; a file that was clean with the same content, headers and settings is not
 checked again. Closing line `N passed, N failed`; what the time did not allow is said before it.
 """
@@ -77,11 +77,12 @@ class Cache:
         self.path.write_text(json.dumps(sorted(self.clean)))
 
 
-def check_tidy(build, paths, seconds, jobs):
+def check_tidy(build, paths, seconds, jobs, tests):
     known = {os.path.relpath(row["file"], ROOT) for row in json.loads((ROOT / build / "compile_commands.json").read_text())}
     cache = Cache(paths)
     first = changed()
-    queue = sorted((p for p in paths if p in known and p.endswith(".c")), key=lambda p: (p not in first, p))
+    queue = [p for p in paths if p in known and p.endswith(".c") and (tests or not p.startswith("tests/"))]
+    queue.sort(key=lambda p: (p.startswith("tests/"), p not in first, p))
     end = time.monotonic() + seconds
     passed = failed = left = 0
 
@@ -116,6 +117,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--seconds", type=int, default=int(os.environ.get("LINT_SECONDS", "600")))
+    parser.add_argument("--tests", action="store_true", help="clang-tidy sees tests/ too: an hour")
     parser.add_argument("--only", choices=["format", "cppcheck", "tidy"])
     arguments = parser.parse_args()
     jobs = os.cpu_count() or 1
@@ -124,7 +126,7 @@ def main():
     subprocess.run(["ninja", "-C", arguments.build, "proto"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     for name, check in (("format", lambda: check_format(paths)),
                         ("cppcheck", lambda: check_cppcheck(paths, jobs)),
-                        ("tidy", lambda: check_tidy(arguments.build, paths, arguments.seconds, jobs))):
+                        ("tidy", lambda: check_tidy(arguments.build, paths, arguments.seconds, jobs, arguments.tests))):
         if arguments.only in (None, name):
             passed, failed = check()
             print(f"{name}: {passed} clean, {failed} not", flush=True)
