@@ -110,7 +110,7 @@ static int header_order(const void *a, const void *b)
 /* "name:value\n" of every x-amz-* header, repeated ones joined by ",". */
 static void put_amz_headers(const struct http_request *request, struct buffer *text)
 {
-    const struct http_header *sorted[LIMIT_HTTP_HEADERS];
+    const struct http_header *sorted[LIMIT_HTTP_HEADERS] = {NULL};
     size_t count = 0;
 
     for (uint32_t i = 0; i < request->header_count && count < LIMIT_HTTP_HEADERS; i++) {
