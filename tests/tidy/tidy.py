@@ -54,7 +54,9 @@ CALLS = [
 ]
 
 # The repository names no registries, no machine's paths.
-WORDS = re.compile(re.escape(str(ROOT)))
+# Package registries by the shape of their names, and paths of the machine this checkout lies on.
+HOSTS = r"\b(?:registry|proxy|repo[0-9]?|deb|files|static|index|mirror)\.[a-z0-9-]+\.(?:org|io|com|net)\b"
+WORDS = re.compile(HOSTS + "|" + re.escape(str(ROOT)) + r"\b")
 
 
 def tracked():
