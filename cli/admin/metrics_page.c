@@ -1,4 +1,4 @@
-/* /metrics: what was counted, and what is asked for now: disks, replicas, redundancy. */
+/* /metrics: what was counted, and what each request looks up: disks, replicas, redundancy. */
 #include <inttypes.h>
 
 #include "cli/serve.h"
