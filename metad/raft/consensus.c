@@ -5,9 +5,9 @@
  *     our event -> raft_event -> raft_step -> raft_update -> our update
  *
  * Payloads never enter the library: entries are passed with their term and type and a batch
- * without contents, which comes back with RAFT_UPDATE_ENTRIES and is freed here, or is freed by the library.
- * Only a configuration carries its contents. It promises nothing about durability: that is the
- * driver's.
+ * without contents, which comes back with RAFT_UPDATE_ENTRIES and is freed here, or is freed by the
+ * library. Only a configuration carries its contents. It promises nothing about durability: that is
+ * the driver's.
  */
 #include "metad/raft/consensus.h"
 
