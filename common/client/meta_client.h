@@ -32,11 +32,14 @@ struct meta_get {
     uint64_t bucket_id;
     uint64_t generation;
     struct slice key;
-    bool want_body; /* also the inline body, when it is inline */
+    struct slice version; /* empty: the current one; "null"; or 12 bytes (version_id.h) */
+    bool want_body;       /* also the inline body, when it is inline */
     struct arena *arena;
     /* Out. */
-    Kist__Record *record;
-    struct slice body; /* borrowed from the store until meta_release() */
+    Kist__Record *record; /* never a delete marker */
+    Kist__Record *marker; /* no record, because this is the newest version, or the named one */
+    bool is_current;      /* the record is the newest version of its key */
+    struct slice body;    /* borrowed from the store until meta_release() */
     /* Private. */
     uint64_t reserved[16];
 };
@@ -60,6 +63,56 @@ struct meta_list {
     struct meta_entry *entries;
     uint32_t entry_count;
     bool truncated; /* at least one more follows the last entry */
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+struct meta_version_entry {
+    struct slice name;          /* a key, or a common prefix with its delimiter */
+    const Kist__Record *record; /* NULL: a common prefix. May be a delete marker */
+    bool is_latest;
+};
+
+/* A page of versions: keys in byte order, of each the newest version first. */
+struct meta_list_versions {
+    uint64_t bucket_id;
+    uint64_t generation;
+    struct slice prefix;
+    struct slice delimiter;     /* empty: none */
+    struct slice after;         /* keys greater than this; empty: from the beginning */
+    struct slice after_version; /* with it: versions of `after` older than this one come too: "null"
+                                   or 12 bytes */
+    bool after_prefix;          /* `after` is a common prefix: skip all that start with it */
+    uint32_t limit;             /* versions and prefixes together, 1 .. LIMIT_LIST_KEYS */
+    struct arena *arena;
+    /* Out. */
+    struct meta_version_entry *entries;
+    uint32_t entry_count;
+    bool truncated;
+    /* Private. */
+    uint64_t reserved[16];
+};
+
+/* A page of the change feed of a bucket, in the order of apply. */
+struct meta_change {
+    uint64_t stamp; /* of the command: with `number`, the cursor */
+    uint32_t number;
+    const Kist__Change *change;
+};
+
+struct meta_changes {
+    uint64_t bucket_id;
+    uint64_t after_stamp; /* changes behind this one; 0, 0: the oldest kept */
+    uint32_t after_number;
+    uint32_t limit;
+    struct arena *arena;
+    /* Out. */
+    struct meta_change *changes;
+    uint32_t change_count;
+    bool more;           /* others follow now */
+    bool lost;           /* some behind the cursor were dropped already: read the bucket anew */
+    uint64_t next_stamp; /* cursor for the next call, also when nothing was found */
+    uint32_t next_number;
     /* Private. */
     uint64_t reserved[16];
 };
@@ -205,6 +258,10 @@ struct meta_client {
     void (*release)(struct meta_client *meta,
                     struct meta_get *call); /* once per get that succeeded */
     enum step_result (*list)(struct meta_client *meta, struct meta_list *call, struct task *task);
+    enum step_result (*list_versions)(struct meta_client *meta, struct meta_list_versions *call,
+                                      struct task *task);
+    enum step_result (*changes)(struct meta_client *meta, struct meta_changes *call,
+                                struct task *task);
     enum step_result (*pieces)(struct meta_client *meta, struct meta_pieces *call,
                                struct task *task);
     enum step_result (*part_range)(struct meta_client *meta, struct meta_part_range *call,

@@ -43,7 +43,8 @@ enum s3_op_flags {
     BODY_STREAM = 2,      /* the handler begins it with s3_body_begin() and reads req->payload */
     CHECKS_MORE = 4,      /* the handler checks further permissions (copy source) */
     NO_BUCKET_LOOKUP = 8, /* the bucket need not exist (CreateBucket) */
-    NEEDS_CHECKSUM = 16   /* a document that must come with Content-MD5 or x-amz-checksum-* */
+    NEEDS_CHECKSUM = 16,  /* a document that must come with Content-MD5 or x-amz-checksum-* */
+    AUTH_LATER = 32       /* the handler judges the caller itself (form uploads, preflight) */
 };
 
 /* What one handler file exports. */
@@ -118,6 +119,13 @@ bool s3_has_param(const struct s3_request *req, const char *name);
 struct slice s3_header(const struct s3_request *req, const char *lower_case_name);
 /* May the caller do `action` on this bucket? (Owner or root; policies come with their issue.) */
 bool s3_allowed(const struct s3_request *req, const char *action, const Kist__Bucket *bucket);
+/* The same for a key of that bucket: source of a copy, keys of DeleteObjects. */
+bool s3_allowed_key(const struct s3_request *req, const char *action, const Kist__Bucket *bucket,
+                    struct slice key);
+/* What only the object itself can decide (its ACL, its tags in a policy): a handler that reads or
+ * changes an existing version calls this as soon as it has the record; NULL: there is none.
+ * STEP_NEXT, or STEP_FAIL: AccessDenied, also for an absent key when the caller may not list. */
+enum step_result s3_check_object(struct s3_request *req, const Kist__Record *record);
 /* Checks the headers that describe the body and makes req->payload ready. `also`: mask of checksums
  * to compute besides the declared one. STEP_NEXT, or STEP_FAIL with the refusal. */
 enum step_result s3_body_begin(struct s3_request *req, bool md5, uint32_t also,

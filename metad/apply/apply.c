@@ -53,6 +53,14 @@ bool apply_check_bucket(struct apply *apply, uint64_t bucket_id, uint64_t genera
     return known == generation || apply_refuse(apply, KIST__OUTCOME__STALE_GENERATION);
 }
 
+const Kist__Bucket *apply_bucket(struct apply *apply, uint64_t bucket_id)
+{
+    struct row_key row;
+
+    key_range_u64(&row, apply->range_id, KIND_RANGE_BUCKET, bucket_id, SLICE_EMPTY);
+    return apply_load(apply, FAMILY_ROWS, &row, &kist__bucket__descriptor);
+}
+
 bool apply_check_key(struct apply *apply, ProtobufCBinaryData key)
 {
     if (key.len >= 1 && key.len <= LIMIT_KEY_BYTES) {

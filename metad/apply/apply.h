@@ -49,6 +49,9 @@ bool apply_refuse(struct apply *apply, Kist__Outcome outcome);
 bool apply_refuse_text(struct apply *apply, Kist__Outcome outcome, const char *text);
 /* Does the range know the bucket, and was the request judged by its present settings? */
 bool apply_check_bucket(struct apply *apply, uint64_t bucket_id, uint64_t generation);
+/* The bucket with its settings, as the range knows it: for commands that passed the check above.
+ * Never NULL then. Lives until the end of the entry. */
+const Kist__Bucket *apply_bucket(struct apply *apply, uint64_t bucket_id);
 /* 1 .. LIMIT_KEY_BYTES. */
 bool apply_check_key(struct apply *apply, ProtobufCBinaryData key);
 bool apply_check_id(struct apply *apply, ProtobufCBinaryData id);

@@ -1,0 +1,25 @@
+/*
+ * When lifecycle must look at a version or an upload again: `due` rows in order of time, so that
+ * nothing is scanned to find what expires. A row is a hint: when its time has come, the version is
+ * judged by the rules of that moment, and expires, or gets a later row, or the row goes. Key:
+ * (range, due stamp u64, bucket, key, version).
+ */
+#ifndef METAD_APPLY_DUE_H
+#define METAD_APPLY_DUE_H
+
+#include "metad/apply/apply.h"
+
+enum due_role {
+    DUE_CURRENT,    /* the newest version, an object */
+    DUE_NONCURRENT, /* an older one (record->noncurrent_since is set), or an older marker */
+    DUE_MARKER      /* the newest version is this delete marker */
+};
+
+/* Called by whatever makes a version, moves it to history, or changes its tags (version.c).
+ * Nothing when no rule of the bucket may ever apply. */
+void due_note(struct apply *apply, uint64_t bucket_id, struct slice key, const Kist__Record *record,
+              enum due_role role);
+void due_note_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
+                     const Kist__Upload *upload);
+
+#endif
