@@ -71,7 +71,11 @@ def main():
         conf = Path(scratch) / "s3tests.conf"
         conf.write_text(configuration(server))
         chosen = sys.argv[2:] or ["s3tests/functional/test_s3.py", "s3tests/functional/test_headers.py", "-m", MARKERS]
-        command = [str(python), "-m", "pytest", "-q", "-rA", "--tb=no", "--timeout=120", "-p", "no:cacheprovider", *chosen]
+        if chosen[0].startswith("-"):
+            chosen = ["s3tests/functional/test_s3.py", "s3tests/functional/test_headers.py", *chosen]
+        trace = os.environ.get("KIST_S3TESTS_TB", "no")
+        command = [str(python), "-m", "pytest", "-q", "-rA", f"--tb={trace}", "--timeout=120", "-p", "no:cacheprovider",
+                   *chosen]
         env = clean_environment({"S3TEST_CONF": str(conf), "PYTHONDONTWRITEBYTECODE": "1"})
         try:
             output = subprocess.run(command, cwd=directory, env=env, text=True, capture_output=True,
@@ -79,10 +83,11 @@ def main():
         except subprocess.TimeoutExpired as error:
             output = (error.stdout or b"").decode()
     lines = sorted(set(re.findall(r"^(?:PASSED|FAILED|ERROR) \S+", output, re.M)))
-    (ROOT / "build").mkdir(exist_ok=True)
-    (ROOT / "build" / "s3tests.txt").write_text("\n".join(lines) + "\n")
+    results = Path(os.environ.get("KIST_S3TESTS_RESULTS", ROOT / "build" / "s3tests.txt"))
+    results.parent.mkdir(exist_ok=True)
+    results.write_text("\n".join(lines) + "\n")
     failed = [line for line in lines if not line.startswith("PASSED")]
-    print(output[-2000:])
+    print(output[-2000:] if trace == "no" else output)
     print(f"{len(lines) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0
 
