@@ -105,6 +105,14 @@ void key_object_u64(struct row_key *out, uint64_t bucket_id, struct slice key, e
     append_u64(out, number);
 }
 
+void key_history(struct row_key *out, uint64_t bucket_id, struct slice key, uint64_t stamp,
+                 uint32_t tie)
+{
+    key_object(out, bucket_id, key, KIND_HISTORY, SLICE_EMPTY);
+    append_u64(out, ~stamp);
+    append_u32(out, ~tie);
+}
+
 void key_object_prefix(struct row_key *out, uint64_t bucket_id, struct slice prefix)
 {
     key_bucket(out, bucket_id);
@@ -236,4 +244,14 @@ bool current_parse(struct slice key, uint64_t *bucket_id, struct slice *raw)
     *bucket_id = be64_get(key.data);
     *raw = slice_after(key, 8);
     return *bucket_id != 0;
+}
+
+bool history_parse(struct slice suffix, uint64_t *stamp, uint32_t *tie)
+{
+    if (suffix.len != 12) {
+        return false;
+    }
+    *stamp = ~be64_get(suffix.data);
+    *tie = ~be32_get(suffix.data + 8);
+    return true;
 }

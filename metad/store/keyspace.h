@@ -7,6 +7,7 @@
  *     inline    bucket id u64, escaped key, stamp u64
  *     local     name                                              (never replicated)
  *     uploads   as rows: open uploads and their parts, so that listing them meets nothing else
+ *     history   as rows: older versions and markers, so that listing them meets nothing else
  *
  * In an escaped key a 00 byte is written 00 FF and the end is 00 01, so that no key is a prefix of
  * another and the order is kept.
@@ -27,6 +28,7 @@ enum family {
     FAMILY_INLINE,
     FAMILY_LOCAL,
     FAMILY_UPLOADS,
+    FAMILY_HISTORY,
     FAMILY_COUNT
 };
 
@@ -68,6 +70,9 @@ void key_object_u32(struct row_key *out, uint64_t bucket_id, struct slice key, e
                     struct slice id, uint32_t number);
 void key_object_u64(struct row_key *out, uint64_t bucket_id, struct slice key, enum row_kind kind,
                     struct slice id, uint64_t number);
+/* A row of the family `history`: of one key, the newest version comes first. */
+void key_history(struct row_key *out, uint64_t bucket_id, struct slice key, uint64_t stamp,
+                 uint32_t tie);
 /* All rows of keys that begin with `prefix`. */
 void key_object_prefix(struct row_key *out, uint64_t bucket_id, struct slice prefix);
 /* After the last row of this key. */
@@ -93,11 +98,14 @@ struct row_name {
     struct slice suffix;
 };
 
-/* A key of `rows` or `uploads`. The object key is put into the arena when it had to be unescaped.
+/* A key of `rows`, `uploads` or `history`. The object key is put into the arena when it had to be
+ * unescaped.
  */
 bool row_name_parse(struct arena *arena, struct slice key, struct row_name *out);
 /* Kind of a row without the rest; 0 when malformed. For compaction. */
 uint8_t row_kind_of(struct slice key);
 bool current_parse(struct slice key, uint64_t *bucket_id, struct slice *raw);
+/* The suffix of a `history` row. */
+bool history_parse(struct slice suffix, uint64_t *stamp, uint32_t *tie);
 
 #endif

@@ -8,6 +8,7 @@ enum {
     STORE_CURRENT_MEMTABLE_BYTES = 8 * 1024 * 1024,
     STORE_ROWS_MEMTABLE_BYTES = 8 * 1024 * 1024,
     STORE_INLINE_MEMTABLE_BYTES = 8 * 1024 * 1024,
+    STORE_HISTORY_MEMTABLE_BYTES = 8 * 1024 * 1024,
     STORE_SMALL_MEMTABLE_BYTES = 2 * 1024 * 1024,
     STORE_BLOB_BYTES_MIN = 512, /* shorter bodies cost less inside the table than a second read */
     REQUEST_DUE_TAG = (1 << 3) | 1 /* field 1, 64-bit */
@@ -59,6 +60,9 @@ enum rc meta_store_open(struct store **out, const struct store_options *options,
         (struct kv_family){.name = "local", .memtable_bytes = STORE_SMALL_MEMTABLE_BYTES};
     kv.families[FAMILY_UPLOADS] =
         (struct kv_family){.name = "uploads", .memtable_bytes = STORE_SMALL_MEMTABLE_BYTES};
+    kv.families[FAMILY_HISTORY] = (struct kv_family){.name = "history",
+                                                     .memtable_bytes = STORE_HISTORY_MEMTABLE_BYTES,
+                                                     .whole_key_filter = true};
     if (options->durable_stamp != NULL) {
         kv.families[FAMILY_ROWS].drop = rows_drop;
         kv.families[FAMILY_ROWS].drop_arg = (void *)(uintptr_t)options->durable_stamp;
