@@ -45,7 +45,9 @@ enum {
     /* PUT_PART alone: a copied part of 5 GiB may consist of a thousand pieces of 5 MiB. Fits one
        log entry. */
     LIMIT_PART_COMMAND_BYTES = 960 * 1024,
-    LIMIT_INLINE_BYTES = 16 * 1024, /* bodies in metad (DESIGN 5.1) */
+    LIMIT_SETTING_COMMAND_BYTES = 256 * 1024, /* PUT_SETTING: 1,000 long lifecycle rules */
+    LIMIT_SETTINGS_BYTES = 512 * 1024,        /* all settings of a bucket: every view holds them */
+    LIMIT_INLINE_BYTES = 16 * 1024,           /* bodies in metad (DESIGN 5.1) */
     LIMIT_REPLICAS = 7,
 
     /* ---- Data (DESIGN 5.1, 5.3) ---- */
@@ -72,6 +74,9 @@ enum {
 };
 
 static_assert(LIMIT_RECORD_BYTES < LIMIT_COMMAND_BYTES, "a record fits a command");
+static_assert(LIMIT_SETTING_COMMAND_BYTES < LIMIT_PART_COMMAND_BYTES &&
+                  LIMIT_SETTING_COMMAND_BYTES < LIMIT_SETTINGS_BYTES,
+              "a setting fits a log entry, and a bucket");
 static_assert(LIMIT_INLINE_BYTES < LIMIT_REPLICA_BYTES, "layouts grow in this order");
 static_assert(LIMIT_DATA_SHARDS + LIMIT_PARITY_SHARDS == LIMIT_SHARDS && LIMIT_SHARDS <= 32,
               "bitmap");

@@ -100,6 +100,7 @@ enum s3_error s3_error_from_outcome(Kist__Outcome outcome)
         [KIST__OUTCOME__NOT_MODIFIED] = S3_PreconditionFailed, /* of a copy's source: 412, as AWS */
         [KIST__OUTCOME__ENTITY_TOO_LARGE] = S3_EntityTooLarge,
         [KIST__OUTCOME__INVALID_ARGUMENT] = S3_InvalidArgument,
+        [KIST__OUTCOME__INVALID_BUCKET_STATE] = S3_InvalidBucketState,
     };
 
     if (outcome < 0 || (size_t)outcome >= ARRAY_LEN(errors) ||

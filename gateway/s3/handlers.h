@@ -10,6 +10,7 @@ extern const struct s3_handler head_bucket;
 extern const struct s3_handler delete_bucket;
 extern const struct s3_handler get_bucket_location;
 extern const struct s3_handler get_bucket_versioning;
+extern const struct s3_handler put_bucket_versioning;
 
 extern const struct s3_handler get_object;
 extern const struct s3_handler get_object_tagging;

@@ -1,6 +1,5 @@
 /*
- * HeadBucket, GetBucketLocation, GetBucketVersioning: is it there, where, and with which settings.
- * Versioning cannot be turned on yet, and the answer says so (rclone asks before it purges).
+ * HeadBucket, GetBucketLocation: is it there, and where.
  *
  *     refresh -> reply
  *
@@ -61,20 +60,6 @@ static enum step_result get_location_reply(struct task *task)
     return s3_reply_xml(req, 200);
 }
 
-static enum step_result get_versioning_reply(struct task *task)
-{
-    struct s3_request *req = S3_REQUEST_OF(task);
-    struct xml_writer xml;
-
-    if (!head_bucket_there(req)) {
-        return s3_fail(req, S3_NoSuchBucket, NULL);
-    }
-    s3_xml_begin(req, &xml);
-    xml_writer_open_ns(&xml, "VersioningConfiguration", XML_NS_S3);
-    xml_writer_close(&xml);
-    return s3_reply_xml(req, 200);
-}
-
 const struct s3_handler head_bucket = {
     .state_size = sizeof(struct head_bucket),
     .steps = {{"refresh", head_bucket_refresh}, {"reply", head_bucket_reply}},
@@ -83,9 +68,4 @@ const struct s3_handler head_bucket = {
 const struct s3_handler get_bucket_location = {
     .state_size = sizeof(struct head_bucket),
     .steps = {{"refresh", head_bucket_refresh}, {"reply", get_location_reply}},
-};
-
-const struct s3_handler get_bucket_versioning = {
-    .state_size = sizeof(struct head_bucket),
-    .steps = {{"refresh", head_bucket_refresh}, {"reply", get_versioning_reply}},
 };

@@ -17,7 +17,7 @@ Kist__Bucket *root_bucket(struct apply *apply, struct slice name)
     return apply_load(apply, FAMILY_ROWS, &row, &kist__bucket__descriptor);
 }
 
-static void bucket_put(struct apply *apply, const Kist__Bucket *bucket)
+void root_put_bucket(struct apply *apply, const Kist__Bucket *bucket)
 {
     struct row_key row;
 
@@ -52,6 +52,9 @@ void apply_create_bucket(struct apply *apply, const ProtobufCMessage *message)
         (void)apply_refuse(apply, KIST__OUTCOME__NO_SUCH_USER);
         return;
     }
+    if (call->settings != NULL && !settings_begin(apply, call->settings)) {
+        return;
+    }
     bucket = arena_alloc(apply->arena, sizeof(*bucket));
     kist__bucket__init(bucket);
     bucket->name = call->name;
@@ -60,7 +63,8 @@ void apply_create_bucket(struct apply *apply, const ProtobufCMessage *message)
     bucket->owner = call->owner;
     bucket->created = apply->stamp;
     bucket->region = call->region;
-    bucket_put(apply, bucket);
+    bucket->settings = call->settings;
+    root_put_bucket(apply, bucket);
     apply->reply.bucket = bucket;
 }
 
@@ -136,6 +140,6 @@ void apply_set_bucket_owner(struct apply *apply, const ProtobufCMessage *message
     }
     bucket->owner = call->owner;
     bucket->generation += 1;
-    bucket_put(apply, bucket);
+    root_put_bucket(apply, bucket);
     apply->reply.bucket = bucket;
 }

@@ -229,18 +229,28 @@ static_assert((size_t)LIMIT_PART_COMMAND_BYTES + ENTRY_HEADER_BYTES <= LOG_ENTRY
                       LOG_ENTRY_BYTES_MAX,
               "a command fits one log entry");
 
+static size_t write_message_max(enum meta_command command)
+{
+    switch ((int)command) {
+    case META_PUT_PART:
+        return LIMIT_PART_COMMAND_BYTES;
+    case META_PUT_SETTING:
+        return LIMIT_SETTING_COMMAND_BYTES;
+    default:
+        return LIMIT_COMMAND_BYTES;
+    }
+}
+
 enum step_result write_start(struct meta_client *meta, struct meta_write *call, struct task *task)
 {
     struct local_client *client = CONTAINER_OF(meta, struct local_client, base);
     struct env *env = client->env;
     size_t message_len = protobuf_c_message_get_packed_size(call->message);
     uint64_t deadline_ms = call->deadline_ms != 0 ? call->deadline_ms : SERVICE_WRITE_MS;
-    size_t message_max =
-        call->command == META_PUT_PART ? LIMIT_PART_COMMAND_BYTES : LIMIT_COMMAND_BYTES;
     struct write_request *request;
     char *to;
 
-    if (message_len > message_max || call->body.len > LIMIT_INLINE_BYTES) {
+    if (message_len > write_message_max(call->command) || call->body.len > LIMIT_INLINE_BYTES) {
         return task_fail(task, RC_LIMIT, "a command of %zu bytes is too large", message_len);
     }
     request = mem_alloc_raw(sizeof(*request) + ENTRY_HEADER_BYTES + message_len + call->body.len);
