@@ -15,17 +15,21 @@
 #include "common/base/arena.h"
 #include "common/base/hash_map.h"
 #include "common/kv/kv.h"
+#include "metad/store/bucket_cache.h"
 #include "metad/store/bucket_table.h"
 #include "metad/store/keyspace.h"
 #include "metad/store/message.h"
 #include "proto/command.pb-c.h"
 #include "proto/record.pb-c.h"
 
+struct overlay_row;
+
 struct apply {
     struct kv *kv;
     struct kv_batch *batch;
     struct arena *arena; /* gone after the entry */
     const struct bucket_table *buckets;
+    struct bucket_cache *bucket_cache;
     uint64_t range_id; /* of the objects; root is hosted beside it */
     uint64_t stamp;    /* of this command */
     struct slice body; /* of an inline object */
@@ -34,10 +38,12 @@ struct apply {
     bool root_changed;
     uint64_t bucket_changed; /* bucket id, 0: none */
     uint64_t bucket_generation;
+    bool bucket_versioned; /* versioning is or was on */
     /* An error of the store: the replica stops, nothing is written. */
     struct error error;
     /* Private. */
     struct hash_map overlay; /* what this entry wrote, by family and key */
+    struct overlay_row *history; /* those of the family `history` */
 };
 
 typedef Kist__Outcome apply_outcome;
@@ -100,6 +106,11 @@ void apply_walk_open(struct apply_walk *walk, struct apply *apply, enum family f
  */
 bool apply_walk_next(struct apply_walk *walk);
 void apply_walk_close(struct apply_walk *walk);
+
+/* The first row of the family `history` from `from` on that begins with `prefix`, as this entry
+ * sees it. False when there is none. */
+bool apply_history_from(struct apply *apply, const struct row_key *from,
+                        const struct row_key *prefix, struct slice *value);
 
 /* ---- Usage of a bucket: signed deltas; only the sum means something ---- */
 

@@ -28,6 +28,7 @@ void root_put_bucket(struct apply *apply, const Kist__Bucket *bucket)
     apply->root_changed = true;
     apply->bucket_changed = bucket->id;
     apply->bucket_generation = bucket->generation;
+    apply->bucket_versioned = bucket->settings != NULL && bucket->settings->versioning != NULL;
 }
 
 void apply_create_bucket(struct apply *apply, const ProtobufCMessage *message)

@@ -144,7 +144,7 @@ static void publish(struct machine *machine, const struct apply *apply, uint64_t
 {
     if (apply->bucket_changed != 0) {
         bucket_table_set(atomic_load(&machine->store)->buckets, apply->bucket_changed,
-                         apply->bucket_generation);
+                         apply->bucket_generation, apply->bucket_versioned);
     }
     atomic_store_explicit(&machine->last_stamp, apply->stamp, memory_order_release);
     if (apply->root_changed) {
@@ -330,7 +330,8 @@ static enum rc load_buckets(struct machine *machine, struct store *store, struct
         if (bucket == NULL || bucket->id == 0 || bucket->generation == 0) {
             rc = error_set(error, RC_CORRUPT, "a bucket row does not decode");
         } else {
-            bucket_table_set(store->buckets, bucket->id, bucket->generation);
+            bucket_table_set(store->buckets, bucket->id, bucket->generation,
+                             bucket->settings != NULL && bucket->settings->versioning != NULL);
         }
         arena_reset(&machine->arena);
         kv->ops->iter_next(iter);

@@ -14,8 +14,8 @@
 enum { TABLE_SLOTS_MIN = 64 };
 
 struct bucket_slot {
-    _Atomic uint64_t id; /* 0: free */
-    _Atomic uint64_t generation;
+    _Atomic uint64_t id;   /* 0: free */
+    _Atomic uint64_t word; /* generation, above one bit: versioned */
 };
 
 struct bucket_slots {
@@ -74,11 +74,11 @@ static size_t slot_of(const struct bucket_slots *slots, uint64_t bucket_id)
     }
 }
 
-static void slots_set(struct bucket_slots *slots, uint64_t bucket_id, uint64_t generation)
+static void slots_set(struct bucket_slots *slots, uint64_t bucket_id, uint64_t word)
 {
     struct bucket_slot *slot = &slots->slots[slot_of(slots, bucket_id)];
 
-    atomic_store_explicit(&slot->generation, generation, memory_order_release);
+    atomic_store_explicit(&slot->word, word, memory_order_release);
     if (atomic_load_explicit(&slot->id, memory_order_relaxed) == 0) {
         slots->used += 1;
         atomic_store_explicit(&slot->id, bucket_id, memory_order_release);
@@ -91,30 +91,33 @@ static struct bucket_slots *slots_grown(struct bucket_slots *old)
 
     for (size_t i = 0; i < old->capacity; i++) {
         uint64_t id = atomic_load(&old->slots[i].id);
-        uint64_t generation = atomic_load(&old->slots[i].generation);
+        uint64_t word = atomic_load(&old->slots[i].word);
 
-        if (id != 0 && generation != 0) {
-            slots_set(slots, id, generation);
+        if (id != 0 && word != 0) {
+            slots_set(slots, id, word);
         }
     }
     return slots;
 }
 
-void bucket_table_set(struct bucket_table *table, uint64_t bucket_id, uint64_t generation)
+void bucket_table_set(struct bucket_table *table, uint64_t bucket_id, uint64_t generation,
+                      bool versioned)
 {
     struct bucket_slots *slots = atomic_load(&table->current);
+    uint64_t word = generation == 0 ? 0 : generation << 1 | (versioned ? 1 : 0);
 
     ASSERT(bucket_id != 0);
+    ASSERT(generation <= UINT64_MAX / 2);
     if (slots->used + 1 > slots->capacity / 4 * 3) {
         slots = slots_grown(slots);
-        slots_set(slots, bucket_id, generation);
+        slots_set(slots, bucket_id, word);
         atomic_store_explicit(&table->current, slots, memory_order_release);
         return;
     }
-    slots_set(slots, bucket_id, generation);
+    slots_set(slots, bucket_id, word);
 }
 
-uint64_t bucket_table_get(const struct bucket_table *table, uint64_t bucket_id)
+static uint64_t table_word(const struct bucket_table *table, uint64_t bucket_id)
 {
     const struct bucket_slots *slots = atomic_load_explicit(&table->current, memory_order_acquire);
     const struct bucket_slot *slot;
@@ -126,5 +129,15 @@ uint64_t bucket_table_get(const struct bucket_table *table, uint64_t bucket_id)
     if (atomic_load_explicit(&slot->id, memory_order_acquire) != bucket_id) {
         return 0;
     }
-    return atomic_load_explicit(&slot->generation, memory_order_acquire);
+    return atomic_load_explicit(&slot->word, memory_order_acquire);
+}
+
+uint64_t bucket_table_get(const struct bucket_table *table, uint64_t bucket_id)
+{
+    return table_word(table, bucket_id) >> 1;
+}
+
+bool bucket_table_versioned(const struct bucket_table *table, uint64_t bucket_id)
+{
+    return (table_word(table, bucket_id) & 1) != 0;
 }

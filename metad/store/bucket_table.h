@@ -8,15 +8,20 @@
 #ifndef METAD_STORE_BUCKET_TABLE_H
 #define METAD_STORE_BUCKET_TABLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bucket_table;
 
 struct bucket_table *bucket_table_new(void);
 void bucket_table_free(struct bucket_table *table);
-/* Writer. Generation 0: the bucket is gone. Ids are never reused. */
-void bucket_table_set(struct bucket_table *table, uint64_t bucket_id, uint64_t generation);
+/* Writer. Generation 0: the bucket is gone. Ids are never reused. `versioned`: versioning is or was
+ * on, which no bucket can undo. */
+void bucket_table_set(struct bucket_table *table, uint64_t bucket_id, uint64_t generation,
+                      bool versioned);
 /* Any thread: 0 when the bucket is not known. */
 uint64_t bucket_table_get(const struct bucket_table *table, uint64_t bucket_id);
+/* Any thread: may the bucket have older versions? */
+bool bucket_table_versioned(const struct bucket_table *table, uint64_t bucket_id);
 
 #endif
