@@ -1,5 +1,6 @@
 #include "metad/service/read.h"
 
+#include "common/base/assert.h"
 #include "metad/store/message.h"
 
 enum rc read_corrupt(struct read_context *read, const char *what)
@@ -33,6 +34,11 @@ enum rc read_check_bucket(struct read_context *read, uint64_t bucket_id, uint64_
     return RC_OK;
 }
 
+bool read_versioned(const struct read_context *read, uint64_t bucket_id)
+{
+    return bucket_table_versioned(read->store->buckets, bucket_id);
+}
+
 static unsigned get_flags(const struct read_context *read)
 {
     return read->cached_only ? KV_CACHED_ONLY : KV_ANY;
@@ -43,7 +49,8 @@ enum rc read_load(struct read_context *read, enum family family, const struct ro
 {
     struct kv *kv = read->store->kv;
     struct kv_pin pin;
-    enum rc rc = kv_get(kv, family, row_key_slice(key), get_flags(read), &pin, &read->error);
+    enum rc rc = kv->ops->get(kv, family, row_key_slice(key), get_flags(read), read->snapshot, &pin,
+                              &read->error);
 
     if (rc != RC_OK) {
         return rc;
@@ -53,13 +60,38 @@ enum rc read_load(struct read_context *read, enum family family, const struct ro
     return *out != NULL ? RC_OK : read_corrupt(read, "a row of the state");
 }
 
+void read_freeze(struct read_context *read)
+{
+    ASSERT(read->snapshot == NULL);
+    read->snapshot = read->store->kv->ops->snapshot(read->store->kv);
+}
+
+void read_thaw(struct read_context *read)
+{
+    read->store->kv->ops->snapshot_free(read->store->kv, read->snapshot);
+    read->snapshot = NULL;
+}
+
+size_t read_rolled_up(struct slice name, size_t from, struct slice delimiter)
+{
+    const char *found;
+
+    if (delimiter.len == 0 || name.len <= from) {
+        return 0;
+    }
+    found = memmem(name.data + from, name.len - from, delimiter.data, delimiter.len);
+    return found == NULL ? 0 : (size_t)(found - name.data) + delimiter.len;
+}
+
 /* ---- Walks ---- */
 
 void read_walk_open(struct read_walk *walk, struct read_context *read, enum family family,
                     const struct row_key *lower, const struct row_key *prefix, bool bulk)
 {
-    struct kv_iter_options options = {
-        .family = family, .cached_only = read->cached_only, .bulk = bulk};
+    struct kv_iter_options options = {.family = family,
+                                      .snapshot = read->snapshot,
+                                      .cached_only = read->cached_only,
+                                      .bulk = bulk};
 
     walk->read = read;
     walk->lower = *lower;

@@ -14,7 +14,8 @@
 struct read_context {
     struct store *store;
     bool cached_only;
-    uint32_t budget; /* with cached_only: rows and seeks still allowed */
+    uint32_t budget;              /* with cached_only: rows and seeks still allowed */
+    struct kv_snapshot *snapshot; /* NULL: every look sees the newest */
     struct error error;
 };
 
@@ -26,14 +27,15 @@ enum {
 /* RC_OK, RC_AGAIN, RC_STALE, RC_NOT_FOUND; RC_CORRUPT and RC_IO with a text. */
 typedef enum rc (*read_cb)(struct read_context *read, void *arg);
 
-enum rc read_get(struct read_context *read, void *arg);          /* struct meta_get */
-enum rc read_list(struct read_context *read, void *arg);         /* struct meta_list */
-enum rc read_pieces(struct read_context *read, void *arg);       /* struct meta_pieces */
-enum rc read_part_range(struct read_context *read, void *arg);   /* struct meta_part_range */
-enum rc read_list_parts(struct read_context *read, void *arg);   /* struct meta_list_parts */
-enum rc read_list_uploads(struct read_context *read, void *arg); /* struct meta_list_uploads */
-enum rc read_scan(struct read_context *read, void *arg);         /* struct meta_scan */
-enum rc read_repairs(struct read_context *read, void *arg);      /* struct meta_repairs */
+enum rc read_get(struct read_context *read, void *arg);           /* struct meta_get */
+enum rc read_list(struct read_context *read, void *arg);          /* struct meta_list */
+enum rc read_list_versions(struct read_context *read, void *arg); /* struct meta_list_versions */
+enum rc read_pieces(struct read_context *read, void *arg);        /* struct meta_pieces */
+enum rc read_part_range(struct read_context *read, void *arg);    /* struct meta_part_range */
+enum rc read_list_parts(struct read_context *read, void *arg);    /* struct meta_list_parts */
+enum rc read_list_uploads(struct read_context *read, void *arg);  /* struct meta_list_uploads */
+enum rc read_scan(struct read_context *read, void *arg);          /* struct meta_scan */
+enum rc read_repairs(struct read_context *read, void *arg);       /* struct meta_repairs */
 void read_get_release(struct meta_get *call);
 
 /* ---- Shared by the files of reads ---- */
@@ -43,6 +45,18 @@ enum rc read_check_bucket(struct read_context *read, uint64_t bucket_id, uint64_
 /* RC_NOT_FOUND when absent. The message lies in the arena. */
 enum rc read_load(struct read_context *read, enum family family, const struct row_key *key,
                   const ProtobufCMessageDescriptor *type, struct arena *arena, void **out);
+/* The (stamp, tie) of the null version when it is not the current one; RC_NOT_FOUND: there is none.
+ */
+enum rc read_null_version(struct read_context *read, uint64_t bucket_id, struct slice key,
+                          uint64_t *stamp, uint32_t *tie);
+/* May there be rows of `history`? False for ever in a bucket that was never versioned. */
+bool read_versioned(const struct read_context *read, uint64_t bucket_id);
+/* Several looks at one point in time, until read_thaw(). Walks are closed before. */
+void read_freeze(struct read_context *read);
+void read_thaw(struct read_context *read);
+/* Length of the common prefix that `name` rolls up into: to the end of the first delimiter behind
+ * `from` bytes; 0: none. */
+size_t read_rolled_up(struct slice name, size_t from, struct slice delimiter);
 enum rc read_corrupt(struct read_context *read, const char *what);
 /* False: out of budget (RC_AGAIN). */
 bool read_spend(struct read_context *read, uint32_t cost);

@@ -9,18 +9,6 @@
 #include "metad/store/message.h"
 #include "metad/store/record_peek.h"
 
-/* Where the delimiter ends behind the first `from` bytes; 0 when there is none. */
-static size_t delimiter_end(struct slice key, size_t from, struct slice delimiter)
-{
-    const char *found;
-
-    if (delimiter.len == 0 || key.len <= from) {
-        return 0;
-    }
-    found = memmem(key.data + from, key.len - from, delimiter.data, delimiter.len);
-    return found == NULL ? 0 : (size_t)(found - key.data) + delimiter.len;
-}
-
 /* The first key of the page; false when nothing can follow. */
 static bool list_start(const struct meta_list *call, const struct row_key *prefix,
                        struct row_key *start)
@@ -78,7 +66,7 @@ static enum rc list_entry(struct read_walk *walk, struct meta_list *call)
     if (!current_parse(read_walk_key(walk), &bucket_id, &name)) {
         return read_corrupt(walk->read, "a key of the current family");
     }
-    end = delimiter_end(name, call->prefix.len, call->delimiter);
+    end = read_rolled_up(name, call->prefix.len, call->delimiter);
     if (end > 0) {
         return add_prefix(walk, call, slice_of(name.data, end));
     }

@@ -101,22 +101,11 @@ static bool uploads_start(const struct meta_list_uploads *call, const struct row
     return true;
 }
 
-static struct slice common_prefix(struct slice key, size_t from, struct slice delimiter)
-{
-    const char *found;
-
-    if (delimiter.len == 0 || key.len <= from) {
-        return SLICE_EMPTY;
-    }
-    found = memmem(key.data + from, key.len - from, delimiter.data, delimiter.len);
-    return found == NULL ? SLICE_EMPTY
-                         : slice_of(key.data, (size_t)(found - key.data) + delimiter.len);
-}
-
 static enum rc add_upload(struct read_walk *walk, struct meta_list_uploads *call,
                           const struct row_name *name)
 {
-    struct slice prefix = common_prefix(name->key, call->prefix.len, call->delimiter);
+    struct slice prefix =
+        slice_of(name->key.data, read_rolled_up(name->key, call->prefix.len, call->delimiter));
     struct row_key next;
     const Kist__Upload *upload;
 
