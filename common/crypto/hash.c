@@ -1,7 +1,7 @@
 /*
  * OpenSSL's low-level functions rather than EVP: the same assembler, but no allocation, no locks,
  * and states that copy by assignment (README.md has the measurement). They are deprecated for
- * applications that choose algorithms at run time; S3 fixes these three.
+ * applications that choose algorithms at run time; S3 fixes these four.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "common/crypto/hash.h"
@@ -15,6 +15,8 @@
 static_assert(sizeof(MD5_CTX) <= sizeof(struct md5_hash), "state fits");
 static_assert(sizeof(SHA_CTX) <= sizeof(struct sha1_hash), "state fits");
 static_assert(sizeof(SHA256_CTX) <= sizeof(struct sha256_hash), "state fits");
+
+static_assert(sizeof(SHA512_CTX) <= sizeof(struct sha512_hash), "state fits");
 
 /* The functions return 1 unless built for FIPS mode. */
 static void hash_check(int ok)
@@ -65,6 +67,21 @@ void sha256_update(struct sha256_hash *hash, const void *data, size_t len)
 void sha256_final(struct sha256_hash *hash, uint8_t out[HASH_SHA256_BYTES])
 {
     hash_check(SHA256_Final(out, (SHA256_CTX *)(void *)hash));
+}
+
+void sha512_init(struct sha512_hash *hash)
+{
+    hash_check(SHA512_Init((SHA512_CTX *)(void *)hash));
+}
+
+void sha512_update(struct sha512_hash *hash, const void *data, size_t len)
+{
+    hash_check(SHA512_Update((SHA512_CTX *)(void *)hash, data, len));
+}
+
+void sha512_final(struct sha512_hash *hash, uint8_t out[HASH_SHA512_BYTES])
+{
+    hash_check(SHA512_Final(out, (SHA512_CTX *)(void *)hash));
 }
 
 void md5_of(const void *data, size_t len, uint8_t out[HASH_MD5_BYTES])

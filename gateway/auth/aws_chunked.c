@@ -6,7 +6,17 @@
 #include "common/codec/hex.h"
 #include "common/crypto/hmac.h"
 
-enum { SIGNATURE_CHARACTERS = 64, SIZE_DIGITS_MAX = 15 };
+enum {
+    SIGNATURE_CHARACTERS = 64,
+    SIZE_DIGITS_MAX = 15,
+    CHUNK_BYTES_MIN = 8192 /* but for the last (AWS: "Transferring payload in multiple chunks") */
+};
+
+static enum s3_error chunked_broken(struct aws_chunked *chunked)
+{
+    chunked->error_text = "The request body terminated unexpectedly";
+    return S3_IncompleteBody;
+}
 
 static bool chunked_signed(const struct aws_chunked *chunked)
 {
@@ -96,16 +106,23 @@ static enum s3_error chunked_size_line(struct aws_chunked *chunked, struct slice
     struct slice extension = slice_after(line, semicolon + 1);
     uint64_t size;
 
-    if (!chunked_size(slice_of(line.data, semicolon), &size) || size > chunked->total_left) {
+    if (!chunked_size(slice_of(line.data, semicolon), &size)) {
+        return chunked_broken(chunked);
+    }
+    if (size > chunked->total_left) {
         return S3_IncompleteBody;
     }
+    if (size > 0 && chunked->small_chunk) {
+        return S3_InvalidChunkSizeError;
+    }
+    chunked->small_chunk = size < CHUNK_BYTES_MIN;
     if (chunked_signed(chunked)) {
         if (!slice_starts(extension, label) || extension.len != label.len + SIGNATURE_CHARACTERS) {
-            return S3_IncompleteBody;
+            return chunked_broken(chunked);
         }
         memcpy(chunked->claimed, extension.data + label.len, SIGNATURE_CHARACTERS);
     } else if (semicolon != line.len) {
-        return S3_IncompleteBody;
+        return chunked_broken(chunked);
     }
     chunked->total_left -= size;
     chunked->data_left = size;
@@ -178,12 +195,13 @@ static enum s3_error chunked_line(struct aws_chunked *chunked, struct slice line
         return chunked_size_line(chunked, line);
     case AWS_CHUNKED_DATA_END:
         chunked->state = AWS_CHUNKED_SIZE;
-        return line.len == 0 ? S3_OK : S3_IncompleteBody;
+        return line.len == 0 ? S3_OK : chunked_broken(chunked);
     case AWS_CHUNKED_TRAILER:
         if (line.len == 0) {
             return chunked_trailer_end(chunked);
         }
-        return chunked_trailed(chunked) ? chunked_trailer_line(chunked, line) : S3_IncompleteBody;
+        return chunked_trailed(chunked) ? chunked_trailer_line(chunked, line)
+                                        : chunked_broken(chunked);
     case AWS_CHUNKED_DATA:
     case AWS_CHUNKED_END:
         break;
@@ -198,14 +216,14 @@ static enum s3_error chunked_byte(struct aws_chunked *chunked, char byte)
         struct slice line = slice_of(chunked->line, chunked->line_len - 1);
 
         chunked->line_len = 0;
-        return byte == '\n' ? chunked_line(chunked, line) : S3_IncompleteBody;
+        return byte == '\n' ? chunked_line(chunked, line) : chunked_broken(chunked);
     }
     if (byte == '\n' || chunked->line_len == sizeof(chunked->line)) {
-        return S3_IncompleteBody;
+        return chunked_broken(chunked);
     }
     /* The empty line behind data can only begin with CR: nothing else is collected there. */
     if (chunked->state == AWS_CHUNKED_DATA_END && byte != '\r') {
-        return S3_IncompleteBody;
+        return chunked_broken(chunked);
     }
     chunked->line[chunked->line_len++] = byte;
     if (chunked->state == AWS_CHUNKED_TRAILER) {

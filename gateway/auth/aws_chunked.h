@@ -30,12 +30,14 @@ struct aws_chunked {
     bool trailer_seen;
     size_t trailer_value_len;
     char trailer_value[128];
+    const char *error_text; /* replaces the message of the error that was returned */
     /* Private. */
     const struct sigv4_result *auth;
     struct sha256_hash hash; /* of the current chunk, or of the trailers */
     char previous[64];
     char claimed[64]; /* signature of the current chunk, or of the trailers */
     bool trailer_signed;
+    bool small_chunk; /* the last one was: another may not follow */
     size_t line_len;
     size_t trailer_bytes;
     char line[LIMIT_CHUNK_HEADER_BYTES];

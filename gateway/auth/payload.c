@@ -196,7 +196,7 @@ static void payload_frame(struct payload_state *state, struct slice bytes)
 
     state->frame_at += used;
     if (error != S3_OK) {
-        (void)payload_fail(state, error, NULL);
+        (void)payload_fail(state, error, state->chunked.error_text);
     } else if (state->chunked.state == AWS_CHUNKED_END && state->frame_at < state->frame_len) {
         (void)payload_fail(state, S3_IncompleteBody, "Bytes follow the last chunk.");
     }
@@ -232,7 +232,8 @@ static void payload_raw(struct payload_state *state)
         (void)payload_fail(state, late ? S3_RequestTimeout : S3_IncompleteBody, NULL);
     } else if (state->raw.len == 0) {
         if (state->streaming && state->chunked.state != AWS_CHUNKED_END) {
-            (void)payload_fail(state, S3_IncompleteBody, NULL);
+            (void)payload_fail(state, S3_IncompleteBody,
+                               "The request body terminated unexpectedly");
         } else {
             (void)payload_finish(state);
         }

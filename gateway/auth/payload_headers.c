@@ -34,8 +34,7 @@ static enum s3_error headers_length(struct payload *payload, const struct http_r
         return S3_MissingContentLength;
     }
     if (!slice_to_u64(decoded, INT64_MAX, &payload->length)) {
-        return headers_refuse(text, S3_InvalidArgument,
-                              "The value of x-amz-decoded-content-length is not a number.");
+        return S3_MissingContentLength; /* as AWS answers text, too */
     }
     payload->has_length = true;
     return S3_OK;

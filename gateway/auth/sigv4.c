@@ -104,12 +104,44 @@ static bool verify_key_known(const struct sigv4_claim *claim, const struct view 
     return true;
 }
 
+/* AWS's own wording, which differs between the two forms. */
+static bool verify_wrong_day(const struct sigv4_claim *claim, struct arena *arena,
+                             struct sigv4_result *out)
+{
+    if (!claim->presigned) {
+        return verify_malformed(claim, arena,
+                                SLICE("The authorization header is malformed; Invalid credential "
+                                      "date. Date is not the same as X-Amz-Date."),
+                                out);
+    }
+    return sigv4_refuse(out, S3_AuthorizationQueryParametersError,
+                        arena_printf(arena,
+                                     "Invalid credential date \"%.*s\". This date is not the same "
+                                     "as X-Amz-Date: \"%.*s\".",
+                                     (int)claim->credential.date.len, claim->credential.date.data,
+                                     TIME_DAY_BYTES, claim->amz_date.data));
+}
+
 static bool verify_scope(const struct sigv4_claim *claim, struct slice region, struct arena *arena,
                          struct sigv4_result *out)
 {
     const struct sigv4_credential *credential = &claim->credential;
     uint64_t digits;
 
+    if (!slice_eq(credential->service, SLICE("s3"))) {
+        return verify_malformed(
+            claim, arena,
+            arena_printf(arena, "incorrect service \"%.*s\". This endpoint belongs to \"s3\".",
+                         (int)credential->service.len, credential->service.data),
+            out);
+    }
+    if (!slice_eq(credential->terminal, SLICE("aws4_request"))) {
+        return verify_malformed(
+            claim, arena,
+            arena_printf(arena, "incorrect terminal \"%.*s\". This endpoint uses \"aws4_request\".",
+                         (int)credential->terminal.len, credential->terminal.data),
+            out);
+    }
     if (credential->date.len != TIME_DAY_BYTES ||
         !slice_to_u64(credential->date, UINT64_MAX, &digits)) {
         return verify_malformed(
@@ -120,20 +152,6 @@ static bool verify_scope(const struct sigv4_claim *claim, struct slice region, s
                          (int)credential->date.len, credential->date.data),
             out);
     }
-    if (!slice_eq(credential->terminal, SLICE("aws4_request"))) {
-        return verify_malformed(
-            claim, arena,
-            arena_printf(arena, "incorrect terminal \"%.*s\". This endpoint uses \"aws4_request\".",
-                         (int)credential->terminal.len, credential->terminal.data),
-            out);
-    }
-    if (!slice_eq(credential->service, SLICE("s3"))) {
-        return verify_malformed(
-            claim, arena,
-            arena_printf(arena, "incorrect service \"%.*s\". This endpoint belongs to \"s3\".",
-                         (int)credential->service.len, credential->service.data),
-            out);
-    }
     if (!slice_eq(credential->region, region)) {
         out->expected_region = region;
         return verify_malformed(claim, arena,
@@ -142,17 +160,7 @@ static bool verify_scope(const struct sigv4_claim *claim, struct slice region, s
                                              (int)region.len, region.data),
                                 out);
     }
-    if (!slice_starts(claim->amz_date, credential->date)) {
-        return verify_malformed(
-            claim, arena,
-            arena_printf(arena,
-                         "Invalid credential date \"%.*s\". This date is not the same as "
-                         "X-Amz-Date: \"%.*s\".",
-                         (int)credential->date.len, credential->date.data, TIME_DAY_BYTES,
-                         claim->amz_date.data),
-            out);
-    }
-    return true;
+    return slice_starts(claim->amz_date, credential->date) || verify_wrong_day(claim, arena, out);
 }
 
 static bool verify_time(const struct sigv4_claim *claim, uint64_t now_s, struct sigv4_result *out)

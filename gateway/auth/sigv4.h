@@ -36,7 +36,8 @@ struct sigv4_result {
     struct slice scope; /* 20261130/us-east-1/s3/aws4_request */
     /* For error bodies. */
     enum s3_error error;
-    struct slice text; /* replaces the message when not empty */
+    struct slice text;     /* replaces the message when not empty */
+    struct slice argument; /* InvalidArgument: what the Authorization header holds */
     struct slice canonical_request;
     struct slice string_to_sign;
     struct slice signature_provided;

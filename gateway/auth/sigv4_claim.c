@@ -83,6 +83,18 @@ static uint32_t claim_find(const struct sigv4_query *query, const char *name, st
 
 /* ---- Credential ---- */
 
+enum { CLAIM_CREDENTIAL_PARTS = 5 };
+
+static size_t claim_count(struct slice text, char separator)
+{
+    size_t count = 1;
+
+    for (size_t i = 0; i < text.len; i++) {
+        count += text.data[i] == separator ? 1 : 0;
+    }
+    return count;
+}
+
 /* Cuts what follows the last '/' off `text`. */
 static bool claim_cut_last(struct slice *text, struct slice *last)
 {
@@ -96,11 +108,14 @@ static bool claim_cut_last(struct slice *text, struct slice *last)
     return false;
 }
 
-/* From the right, as only the access key may hold more slashes. */
+/* Access keys hold no slash. */
 static bool claim_credential(struct slice text, struct sigv4_credential *out)
 {
     struct slice whole = text;
 
+    if (claim_count(text, '/') != CLAIM_CREDENTIAL_PARTS) {
+        return false;
+    }
     if (!claim_cut_last(&text, &out->terminal) || !claim_cut_last(&text, &out->service) ||
         !claim_cut_last(&text, &out->region) || !claim_cut_last(&text, &out->date)) {
         return false;
@@ -117,46 +132,52 @@ static bool claim_malformed(struct sigv4_result *out, struct slice text)
     return sigv4_refuse(out, S3_AuthorizationHeaderMalformed, text);
 }
 
-/* One "Name=value" of the header, into its place; each at most once. */
-static bool claim_component(struct slice item, struct sigv4_claim *claim, struct slice *credential)
-{
-    size_t equals = slice_find(item, '=');
-    struct slice name = slice_of(item.data, equals);
-    struct slice *place = NULL;
+enum { CLAIM_COMPONENTS = 3 };
 
-    if (slice_eq(name, SLICE("Credential"))) {
-        place = credential;
-    } else if (slice_eq(name, SLICE("SignedHeaders"))) {
-        place = &claim->signed_headers;
-    } else if (slice_eq(name, SLICE("Signature"))) {
-        place = &claim->signature;
+/* "Name=value" number `at` of the header, into its place. */
+static bool claim_component(struct slice item, unsigned at, struct slice places[CLAIM_COMPONENTS],
+                            struct arena *arena, struct sigv4_result *out)
+{
+    static const char *const names[CLAIM_COMPONENTS] = {"Credential", "SignedHeaders", "Signature"};
+    size_t equals = slice_find(item, '=');
+
+    if (equals == item.len) {
+        return claim_malformed(out, arena_printf(arena,
+                                                 "The authorization header is malformed; the "
+                                                 "authorization component \"%.*s\" is malformed.",
+                                                 (int)item.len, item.data));
     }
-    if (place == NULL || place->data != NULL || equals == item.len) {
-        return false;
+    places[at] = slice_after(item, equals + 1);
+    if (!slice_eq_str(slice_of(item.data, equals), names[at]) || places[at].len == 0) {
+        return claim_malformed(
+            out,
+            arena_printf(arena, "The authorization header is malformed; missing %s.", names[at]));
     }
-    *place = slice_after(item, equals + 1);
-    return place->len > 0;
+    return true;
 }
 
-static bool claim_components(struct slice value, struct sigv4_claim *claim,
+static bool claim_components(struct slice value, struct arena *arena, struct sigv4_claim *claim,
                              struct sigv4_result *out)
 {
-    struct slice credential = SLICE_EMPTY;
-    bool ok = true;
+    struct slice places[CLAIM_COMPONENTS];
 
-    while (value.len > 0 && ok) {
-        size_t end = slice_find(value, ',');
-
-        ok = claim_component(slice_trim(slice_of(value.data, end)), claim, &credential);
-        value = slice_after(value, end + 1);
-    }
-    if (!ok || credential.len == 0 || claim->signed_headers.len == 0 || claim->signature.len == 0) {
+    if (claim_count(value, ',') != CLAIM_COMPONENTS) {
         return claim_malformed(out,
                                SLICE("The authorization header is malformed; the authorization "
                                      "header requires three components: Credential, "
                                      "SignedHeaders, and Signature."));
     }
-    if (!claim_credential(credential, &claim->credential)) {
+    for (unsigned i = 0; i < CLAIM_COMPONENTS; i++) {
+        size_t end = slice_find(value, ',');
+
+        if (!claim_component(slice_trim(slice_of(value.data, end)), i, places, arena, out)) {
+            return false;
+        }
+        value = slice_after(value, end + 1);
+    }
+    claim->signed_headers = places[1];
+    claim->signature = places[2];
+    if (!claim_credential(places[0], &claim->credential)) {
         return claim_malformed(out,
                                SLICE("The authorization header is malformed; the Credential is "
                                      "mal-formed; expecting \"<YOUR-AKID>/YYYYMMDD/REGION/"
@@ -172,6 +193,12 @@ static bool claim_algorithm(struct slice value, struct slice *rest, struct sigv4
     size_t blank = slice_find(value, ' ');
     struct slice name = slice_of(value.data, blank);
 
+    if (blank == value.len) {
+        out->argument = value;
+        return sigv4_refuse(
+            out, S3_InvalidArgument,
+            SLICE("Authorization header is invalid -- one and only one ' ' (space) required."));
+    }
     if (slice_eq(name, ours)) {
         *rest = slice_trim(slice_after(value, blank));
         return true;
@@ -186,6 +213,7 @@ static bool claim_algorithm(struct slice value, struct slice *rest, struct sigv4
                             SLICE("Signature Version 4A (AWS4-ECDSA-P256-SHA256) is not "
                                   "implemented. Please use AWS4-HMAC-SHA256."));
     }
+    out->argument = name;
     return sigv4_refuse(out, S3_InvalidArgument, SLICE("Unsupported Authorization Type"));
 }
 
@@ -222,7 +250,7 @@ static bool claim_from_header(const struct http_request *request, struct slice v
 {
     struct slice rest;
 
-    if (!claim_algorithm(value, &rest, out) || !claim_components(rest, claim, out)) {
+    if (!claim_algorithm(value, &rest, out) || !claim_components(rest, arena, claim, out)) {
         return false;
     }
     claim->content_sha = http_header_get(request, "x-amz-content-sha256");
@@ -247,7 +275,7 @@ static bool claim_expires(struct slice text, struct sigv4_claim *claim, struct s
         return claim_query_error(out, SLICE("X-Amz-Expires must be non-negative"));
     }
     if (!slice_to_u64(text, UINT64_MAX, &claim->expires_s)) {
-        return claim_query_error(out, SLICE("X-Amz-Expires must be a number"));
+        return claim_query_error(out, SLICE("X-Amz-Expires should be a number"));
     }
     if (claim->expires_s > LIMIT_PRESIGN_S) {
         return claim_query_error(

@@ -19,6 +19,13 @@ static const struct {
     [CHECKSUM_CRC64NVME] = {"CRC64NVME", "x-amz-checksum-crc64nvme", "ChecksumCRC64NVME", 8                },
     [CHECKSUM_SHA1] = {"SHA1",      "x-amz-checksum-sha1",      "ChecksumSHA1",      HASH_SHA1_BYTES  },
     [CHECKSUM_SHA256] = {"SHA256",    "x-amz-checksum-sha256",    "ChecksumSHA256",    HASH_SHA256_BYTES},
+    [CHECKSUM_SHA512] = {"SHA512",    "x-amz-checksum-sha512",    "ChecksumSHA512",    HASH_SHA512_BYTES},
+    [CHECKSUM_MD5] = {"MD5",       "x-amz-checksum-md5",       "ChecksumMD5",       HASH_MD5_BYTES   },
+    [CHECKSUM_XXHASH64] = {"XXHASH64",  "x-amz-checksum-xxhash64",  "ChecksumXXHASH64",
+                       XXHASH64_BYTES                                                                 },
+    [CHECKSUM_XXHASH3] = {"XXHASH3",   "x-amz-checksum-xxhash3",   "ChecksumXXHASH3",   XXHASH3_BYTES    },
+    [CHECKSUM_XXHASH128] = {"XXHASH128", "x-amz-checksum-xxhash128", "ChecksumXXHASH128",
+                       XXHASH128_BYTES                                                                },
 };
 
 const char *checksum_name(enum checksum_algorithm algorithm)
@@ -43,6 +50,12 @@ size_t checksum_bytes(enum checksum_algorithm algorithm)
 {
     ASSERT(algorithm < CHECKSUM_ALGORITHMS);
     return checksum_rows[algorithm].bytes;
+}
+
+bool checksum_combines(enum checksum_algorithm algorithm)
+{
+    return algorithm == CHECKSUM_CRC32 || algorithm == CHECKSUM_CRC32C ||
+           algorithm == CHECKSUM_CRC64NVME;
 }
 
 enum checksum_algorithm checksum_by_name(struct slice name)
@@ -100,26 +113,65 @@ static bool digest_set_has(const struct digest_set *set, enum checksum_algorithm
     return (set->mask >> algorithm & 1) != 0;
 }
 
-void digest_set_init(struct digest_set *set, uint32_t mask, bool md5)
+static void digest_set_init_hashes(struct digest_set *set)
 {
-    memset(set, 0, sizeof(*set));
-    set->mask = mask;
-    set->md5 = md5;
-    if (md5) {
-        md5_init(&set->md5_state);
-    }
     if (digest_set_has(set, CHECKSUM_SHA1)) {
         sha1_init(&set->sha1_state);
     }
     if (digest_set_has(set, CHECKSUM_SHA256)) {
         sha256_init(&set->sha256_state);
     }
+    if (digest_set_has(set, CHECKSUM_SHA512)) {
+        sha512_init(&set->sha512_state);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH64)) {
+        xxhash64_init(&set->xxhash64_state);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH3)) {
+        xxhash3_init(&set->xxhash3_state);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH128)) {
+        xxhash128_init(&set->xxhash128_state);
+    }
+}
+
+void digest_set_init(struct digest_set *set, uint32_t mask, bool md5)
+{
+    memset(set, 0, sizeof(*set));
+    set->mask = mask;
+    set->md5 = md5 || digest_set_has(set, CHECKSUM_MD5);
+    if (set->md5) {
+        md5_init(&set->md5_state);
+    }
+    digest_set_init_hashes(set);
 }
 
 void digest_set_deinit(struct digest_set *set)
 {
     set->mask = 0;
     set->md5 = false;
+}
+
+static void digest_set_update_hashes(struct digest_set *set, const char *data, size_t len)
+{
+    if (digest_set_has(set, CHECKSUM_SHA1)) {
+        sha1_update(&set->sha1_state, data, len);
+    }
+    if (digest_set_has(set, CHECKSUM_SHA256)) {
+        sha256_update(&set->sha256_state, data, len);
+    }
+    if (digest_set_has(set, CHECKSUM_SHA512)) {
+        sha512_update(&set->sha512_state, data, len);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH64)) {
+        xxhash64_update(&set->xxhash64_state, data, len);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH3)) {
+        xxhash3_update(&set->xxhash3_state, data, len);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH128)) {
+        xxhash128_update(&set->xxhash128_state, data, len);
+    }
 }
 
 static void digest_set_update_part(struct digest_set *set, const char *data, size_t len)
@@ -133,15 +185,10 @@ static void digest_set_update_part(struct digest_set *set, const char *data, siz
     if (digest_set_has(set, CHECKSUM_CRC64NVME)) {
         set->crc64nvme = crc64nvme(set->crc64nvme, data, len);
     }
-    if (digest_set_has(set, CHECKSUM_SHA1)) {
-        sha1_update(&set->sha1_state, data, len);
-    }
-    if (digest_set_has(set, CHECKSUM_SHA256)) {
-        sha256_update(&set->sha256_state, data, len);
-    }
     if (set->md5) {
         md5_update(&set->md5_state, data, len);
     }
+    digest_set_update_hashes(set, data, len);
 }
 
 /* Each algorithm goes over the same 32 KiB in turn, so that the bytes come from memory once. */
@@ -157,25 +204,46 @@ void digest_set_update(struct digest_set *set, struct slice bytes)
     }
 }
 
-void digest_set_finish(struct digest_set *set, uint8_t md5[MD5_BYTES],
-                       struct checksum_value values[CHECKSUM_ALGORITHMS])
+static void digest_set_finish_hashes(struct digest_set *set, struct checksum_value *values)
 {
-    memset(values, 0, CHECKSUM_ALGORITHMS * sizeof(values[0]));
-    if (set->md5) {
-        md5_final(&set->md5_state, md5);
-    }
-    for (unsigned i = CHECKSUM_CRC32; i < CHECKSUM_ALGORITHMS; i++) {
-        if ((set->mask >> i & 1) != 0) {
-            values[i].algorithm = (enum checksum_algorithm)i;
-        }
-    }
-    be32_put(values[CHECKSUM_CRC32].bytes, set->crc32);
-    be32_put(values[CHECKSUM_CRC32C].bytes, set->crc32c);
-    be64_put(values[CHECKSUM_CRC64NVME].bytes, set->crc64nvme);
     if (digest_set_has(set, CHECKSUM_SHA1)) {
         sha1_final(&set->sha1_state, values[CHECKSUM_SHA1].bytes);
     }
     if (digest_set_has(set, CHECKSUM_SHA256)) {
         sha256_final(&set->sha256_state, values[CHECKSUM_SHA256].bytes);
     }
+    if (digest_set_has(set, CHECKSUM_SHA512)) {
+        sha512_final(&set->sha512_state, values[CHECKSUM_SHA512].bytes);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH64)) {
+        xxhash64_final(&set->xxhash64_state, values[CHECKSUM_XXHASH64].bytes);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH3)) {
+        xxhash3_final(&set->xxhash3_state, values[CHECKSUM_XXHASH3].bytes);
+    }
+    if (digest_set_has(set, CHECKSUM_XXHASH128)) {
+        xxhash128_final(&set->xxhash128_state, values[CHECKSUM_XXHASH128].bytes);
+    }
+}
+
+void digest_set_finish(struct digest_set *set, uint8_t md5[MD5_BYTES],
+                       struct checksum_value values[CHECKSUM_ALGORITHMS])
+{
+    uint8_t digest[MD5_BYTES];
+
+    memset(values, 0, CHECKSUM_ALGORITHMS * sizeof(values[0]));
+    for (unsigned i = CHECKSUM_CRC32; i < CHECKSUM_ALGORITHMS; i++) {
+        if ((set->mask >> i & 1) != 0) {
+            values[i].algorithm = (enum checksum_algorithm)i;
+        }
+    }
+    if (set->md5) {
+        md5_final(&set->md5_state, digest);
+        memcpy(md5, digest, MD5_BYTES);
+        memcpy(values[CHECKSUM_MD5].bytes, digest, MD5_BYTES);
+    }
+    be32_put(values[CHECKSUM_CRC32].bytes, set->crc32);
+    be32_put(values[CHECKSUM_CRC32C].bytes, set->crc32c);
+    be64_put(values[CHECKSUM_CRC64NVME].bytes, set->crc64nvme);
+    digest_set_finish_hashes(set, values);
 }

@@ -10,6 +10,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/slice.h"
+#include "common/codec/xxhash.h"
 #include "common/crypto/hash.h"
 #include "proto/record.pb-c.h"
 
@@ -21,11 +22,16 @@ enum checksum_algorithm {
     CHECKSUM_CRC64NVME = 3,
     CHECKSUM_SHA1 = 4,
     CHECKSUM_SHA256 = 5,
+    CHECKSUM_SHA512 = 6,
+    CHECKSUM_MD5 = 7,
+    CHECKSUM_XXHASH64 = 8,
+    CHECKSUM_XXHASH3 = 9,
+    CHECKSUM_XXHASH128 = 10,
     CHECKSUM_ALGORITHMS
 };
 enum checksum_type { CHECKSUM_FULL_OBJECT = 1, CHECKSUM_COMPOSITE = 2 };
 
-enum { CHECKSUM_BYTES_MAX = 32, MD5_BYTES = 16 };
+enum { CHECKSUM_BYTES_MAX = 64, MD5_BYTES = 16 };
 
 struct checksum_value {
     enum checksum_algorithm algorithm;
@@ -36,6 +42,8 @@ const char *checksum_name(enum checksum_algorithm algorithm);    /* "CRC64NVME" 
 const char *checksum_header(enum checksum_algorithm algorithm);  /* "x-amz-checksum-crc64nvme" */
 const char *checksum_element(enum checksum_algorithm algorithm); /* "ChecksumCRC64NVME" */
 size_t checksum_bytes(enum checksum_algorithm algorithm);
+/* Can the object's be computed from its parts'? (The CRCs; hashes only make COMPOSITE ones.) */
+bool checksum_combines(enum checksum_algorithm algorithm);
 enum checksum_algorithm checksum_by_name(struct slice name); /* any case; NONE when unknown */
 enum checksum_algorithm checksum_by_header(struct slice lower_case_name);
 
@@ -57,6 +65,10 @@ struct digest_set {
     struct md5_hash md5_state;
     struct sha1_hash sha1_state;
     struct sha256_hash sha256_state;
+    struct sha512_hash sha512_state;
+    struct xxhash64 xxhash64_state;
+    struct xxhash3 xxhash3_state;
+    struct xxhash3 xxhash128_state;
 };
 
 void digest_set_init(struct digest_set *set, uint32_t mask, bool md5);

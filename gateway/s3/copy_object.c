@@ -79,7 +79,8 @@ static enum step_result copy_check_algorithm(struct copy_object *op)
                : s3_fail(
                      &op->base, S3_InvalidRequest,
                      "Checksum algorithm provided is unsupported. Please try again with any of the "
-                     "valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+                     "valid types: [CRC32, CRC32C, CRC64NVME, MD5, SHA1, SHA256, SHA512, "
+            "XXHASH128, XXHASH3, XXHASH64]");
 }
 
 /* AWS refuses a copy onto itself that would change nothing. */

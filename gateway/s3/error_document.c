@@ -77,6 +77,17 @@ static void error_details(const struct s3_request *req, struct xml_writer *xml)
         xml_writer_raw(xml, "ServerTime", slice_of(now, TIME_ISO8601_BYTES));
         xml_writer_u64(xml, "MaxAllowedSkewMilliseconds", LIMIT_CLOCK_SKEW_S * 1000ULL);
         break;
+    case S3_InvalidArgument:
+        if (req->auth.argument.len > 0) {
+            xml_writer_str(xml, "ArgumentName", "Authorization");
+            xml_writer_text(xml, "ArgumentValue", req->auth.argument);
+        }
+        break;
+    case S3_AccessDenied:
+        if (req->auth.headers_not_signed.len > 0) {
+            xml_writer_text(xml, "HeadersNotSigned", req->auth.headers_not_signed);
+        }
+        break;
     case S3_NoSuchBucket:
     case S3_InvalidBucketName:
     case S3_BucketAlreadyExists:

@@ -27,11 +27,6 @@ enum step_result upload_read_number(struct s3_request *req, uint32_t *number)
     return STEP_NEXT;
 }
 
-static bool upload_is_hash(enum checksum_algorithm algorithm)
-{
-    return algorithm == CHECKSUM_SHA1 || algorithm == CHECKSUM_SHA256;
-}
-
 static enum step_result upload_bad_pair(struct s3_request *req, enum checksum_algorithm algorithm,
                                         enum checksum_type type)
 {
@@ -60,7 +55,8 @@ enum step_result upload_read_checksum(struct s3_request *req, enum checksum_algo
         return s3_fail(
             req, S3_InvalidRequest,
             "Checksum algorithm provided is unsupported. Please try again with any of the "
-            "valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+            "valid types: [CRC32, CRC32C, CRC64NVME, MD5, SHA1, SHA256, SHA512, "
+            "XXHASH128, XXHASH3, XXHASH64]");
     }
     if (kind.len == 0) {
         *type = *algorithm == CHECKSUM_CRC64NVME ? CHECKSUM_FULL_OBJECT : CHECKSUM_COMPOSITE;
@@ -73,7 +69,7 @@ enum step_result upload_read_checksum(struct s3_request *req, enum checksum_algo
     } else {
         return s3_fail(req, S3_InvalidRequest, "Value for x-amz-checksum-type header is invalid.");
     }
-    if ((*type == CHECKSUM_FULL_OBJECT && upload_is_hash(*algorithm)) ||
+    if ((*type == CHECKSUM_FULL_OBJECT && !checksum_combines(*algorithm)) ||
         (*type == CHECKSUM_COMPOSITE && *algorithm == CHECKSUM_CRC64NVME)) {
         return upload_bad_pair(req, *algorithm, *type);
     }

@@ -11,23 +11,56 @@ static size_t checksum_len(uint32_t algorithm)
                                       [OBJECT_CHECKSUM_CRC32C] = 4,
                                       [OBJECT_CHECKSUM_CRC64NVME] = 8,
                                       [OBJECT_CHECKSUM_SHA1] = HASH_SHA1_BYTES,
-                                      [OBJECT_CHECKSUM_SHA256] = HASH_SHA256_BYTES};
+                                      [OBJECT_CHECKSUM_SHA256] = HASH_SHA256_BYTES,
+                                      [OBJECT_CHECKSUM_SHA512] = HASH_SHA512_BYTES,
+                                      [OBJECT_CHECKSUM_MD5] = HASH_MD5_BYTES,
+                                      [OBJECT_CHECKSUM_XXHASH64] = XXHASH64_BYTES,
+                                      [OBJECT_CHECKSUM_XXHASH3] = XXHASH3_BYTES,
+                                      [OBJECT_CHECKSUM_XXHASH128] = XXHASH128_BYTES};
 
     return algorithm < ARRAY_LEN(lengths) ? lengths[algorithm] : 0;
 }
 
+static void hash_init(struct object_checksum *sum)
+{
+    switch (sum->algorithm) {
+    case OBJECT_CHECKSUM_SHA1:
+        sha1_init(&sum->hash.sha1);
+        break;
+    case OBJECT_CHECKSUM_SHA256:
+        sha256_init(&sum->hash.sha256);
+        break;
+    case OBJECT_CHECKSUM_SHA512:
+        sha512_init(&sum->hash.sha512);
+        break;
+    case OBJECT_CHECKSUM_MD5:
+        md5_init(&sum->hash.md5);
+        break;
+    case OBJECT_CHECKSUM_XXHASH64:
+        xxhash64_init(&sum->hash.xxhash64);
+        break;
+    case OBJECT_CHECKSUM_XXHASH3:
+        xxhash3_init(&sum->hash.xxhash3);
+        break;
+    case OBJECT_CHECKSUM_XXHASH128:
+        xxhash128_init(&sum->hash.xxhash3);
+        break;
+    default:
+        break; /* a CRC */
+    }
+}
+
 bool object_checksum_init(struct object_checksum *sum, uint32_t algorithm, uint32_t type)
 {
-    bool hash = algorithm == OBJECT_CHECKSUM_SHA1 || algorithm == OBJECT_CHECKSUM_SHA256;
+    bool is_crc = algorithm <= OBJECT_CHECKSUM_CRC64NVME;
 
     *sum = (struct object_checksum){.algorithm = algorithm, .type = type};
-    sha1_init(&sum->sha1);
-    sha256_init(&sum->sha256);
     if (checksum_len(algorithm) == 0) {
         return false;
     }
+    hash_init(sum);
     if (type == OBJECT_CHECKSUM_FULL) {
-        return !hash;
+        return is_crc;
     }
     return type == OBJECT_CHECKSUM_COMPOSITE && algorithm != OBJECT_CHECKSUM_CRC64NVME;
 }
@@ -73,11 +106,26 @@ static void add_composite(struct object_checksum *sum, const uint8_t *digest)
         sum->crc = crc32c((uint32_t)sum->crc, digest, len);
         break;
     case OBJECT_CHECKSUM_SHA1:
-        sha1_update(&sum->sha1, digest, len);
+        sha1_update(&sum->hash.sha1, digest, len);
+        break;
+    case OBJECT_CHECKSUM_SHA256:
+        sha256_update(&sum->hash.sha256, digest, len);
+        break;
+    case OBJECT_CHECKSUM_SHA512:
+        sha512_update(&sum->hash.sha512, digest, len);
+        break;
+    case OBJECT_CHECKSUM_MD5:
+        md5_update(&sum->hash.md5, digest, len);
+        break;
+    case OBJECT_CHECKSUM_XXHASH64:
+        xxhash64_update(&sum->hash.xxhash64, digest, len);
+        break;
+    case OBJECT_CHECKSUM_XXHASH3:
+        xxhash3_update(&sum->hash.xxhash3, digest, len);
         break;
     default:
-        ASSERT(sum->algorithm == OBJECT_CHECKSUM_SHA256);
-        sha256_update(&sum->sha256, digest, len);
+        ASSERT(sum->algorithm == OBJECT_CHECKSUM_XXHASH128);
+        xxhash128_update(&sum->hash.xxhash3, digest, len);
         break;
     }
 }
@@ -101,10 +149,25 @@ size_t object_checksum_final(struct object_checksum *sum, uint8_t out[OBJECT_CHE
 {
     switch (sum->algorithm) {
     case OBJECT_CHECKSUM_SHA1:
-        sha1_final(&sum->sha1, out);
+        sha1_final(&sum->hash.sha1, out);
         break;
     case OBJECT_CHECKSUM_SHA256:
-        sha256_final(&sum->sha256, out);
+        sha256_final(&sum->hash.sha256, out);
+        break;
+    case OBJECT_CHECKSUM_SHA512:
+        sha512_final(&sum->hash.sha512, out);
+        break;
+    case OBJECT_CHECKSUM_MD5:
+        md5_final(&sum->hash.md5, out);
+        break;
+    case OBJECT_CHECKSUM_XXHASH64:
+        xxhash64_final(&sum->hash.xxhash64, out);
+        break;
+    case OBJECT_CHECKSUM_XXHASH3:
+        xxhash3_final(&sum->hash.xxhash3, out);
+        break;
+    case OBJECT_CHECKSUM_XXHASH128:
+        xxhash128_final(&sum->hash.xxhash3, out);
         break;
     case OBJECT_CHECKSUM_CRC64NVME:
         be64_put(out, sum->crc);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/base/slice.h"
+#include "common/codec/xxhash.h"
 #include "common/crypto/hash.h"
 #include "proto/record.pb-c.h"
 
@@ -23,18 +24,29 @@ enum object_checksum_algorithm {
     OBJECT_CHECKSUM_CRC32C = 2,
     OBJECT_CHECKSUM_CRC64NVME = 3,
     OBJECT_CHECKSUM_SHA1 = 4,
-    OBJECT_CHECKSUM_SHA256 = 5
+    OBJECT_CHECKSUM_SHA256 = 5,
+    OBJECT_CHECKSUM_SHA512 = 6,
+    OBJECT_CHECKSUM_MD5 = 7,
+    OBJECT_CHECKSUM_XXHASH64 = 8,
+    OBJECT_CHECKSUM_XXHASH3 = 9,
+    OBJECT_CHECKSUM_XXHASH128 = 10
 };
 enum object_checksum_type { OBJECT_CHECKSUM_FULL = 1, OBJECT_CHECKSUM_COMPOSITE = 2 };
-enum { OBJECT_CHECKSUM_BYTES_MAX = HASH_SHA256_BYTES };
+enum { OBJECT_CHECKSUM_BYTES_MAX = HASH_SHA512_BYTES };
 
 struct object_checksum {
     uint32_t algorithm;
     uint32_t type;
     /* Private. */
     uint64_t crc;
-    struct sha1_hash sha1;
-    struct sha256_hash sha256;
+    union { /* by algorithm */
+        struct sha1_hash sha1;
+        struct sha256_hash sha256;
+        struct sha512_hash sha512;
+        struct md5_hash md5;
+        struct xxhash64 xxhash64;
+        struct xxhash3 xxhash3; /* of both widths */
+    } hash;
 };
 
 /* False when the two do not go together (hashes have no full-object form, CRC64NVME no composite
