@@ -14,6 +14,9 @@ enum {
     LIMIT_SECRET_KEY_BYTES = 128,
     LIMIT_USER_METADATA_BYTES = 2048, /* names and values together (AWS) */
     LIMIT_VERSION_ID_BYTES = 64,
+    LIMIT_OBJECT_TAGS = 10, /* tags (AWS) */
+    LIMIT_TAG_KEY_CHARACTERS = 128,
+    LIMIT_TAG_VALUE_CHARACTERS = 256,
 
     /* ---- HTTP ---- */
     LIMIT_HTTP_HEAD_BYTES =
