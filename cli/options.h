@@ -12,6 +12,7 @@ struct serve_options {
     char *domain;
     char *website_domain;
     char *region;
+    uint64_t sigv2;
     char *tls_cert;
     char *tls_key;
     char *config;
@@ -31,6 +32,7 @@ struct serve_options {
     uint64_t reclaim_grace;
     uint64_t repair_rate;
     uint64_t hedge_after;
+    uint64_t lifecycle_day;
     uint64_t idle_timeout;
     uint64_t header_timeout;
     uint64_t body_timeout;

@@ -66,11 +66,13 @@ static void gateways_configure(struct serve *serve)
         .region = slice_str(options->region),
         .domain = slice_str(options->domain),
         .website_domain = slice_str(options->website_domain),
+        .sigv2 = options->sigv2 != 0,
         .copy_bytes_max = options->copy_size_max,
         .inline_bytes_max = options->inline_size_max,
         .replica_bytes_max = options->replica_size_max,
         .extent_bytes_max = LIMIT_EXTENT_BYTES,
         .hedge_ms = options->hedge_after,
+        .lifecycle_day_ms = options->lifecycle_day,
         .incarnation = serve->incarnation,
         .cluster_epoch = serve->directories.cluster_epoch,
     };

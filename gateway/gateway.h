@@ -22,12 +22,14 @@ struct stream_pool {
 /* Settings, the same for all loops; lives as long as the gateways. */
 struct gateway_config {
     struct slice region;
-    struct slice domain; /* virtual-host style: bucket.domain; empty: path style only */
-    struct slice website_domain;
+    struct slice domain; /* virtual-host style: bucket.domain; several, with commas; empty: none */
+    struct slice website_domain; /* likewise, for websites; "*": every host named as a website */
+    bool sigv2;                  /* Signature Version 2 is accepted */
     uint64_t copy_bytes_max;    /* LIMIT_COPY_BYTES unless lifted */
     uint64_t inline_bytes_max;  /* LIMIT_INLINE_BYTES */
     uint64_t replica_bytes_max; /* LIMIT_REPLICA_BYTES */
     uint64_t extent_bytes_max;  /* LIMIT_EXTENT_BYTES */
+    uint64_t lifecycle_day_ms;  /* goes into the rules that are put; 0: a real day */
     uint64_t hedge_ms;          /* wait for a shard before a parity read */
     uint32_t incarnation;       /* minted by root at this start: part of every extent id */
     uint32_t cluster_epoch;

@@ -9,6 +9,9 @@ extern const struct s3_handler create_bucket;
 extern const struct s3_handler head_bucket;
 extern const struct s3_handler delete_bucket;
 extern const struct s3_handler get_bucket_location;
+extern const struct s3_handler get_bucket_lifecycle;
+extern const struct s3_handler put_bucket_lifecycle;
+extern const struct s3_handler delete_bucket_lifecycle;
 extern const struct s3_handler get_bucket_versioning;
 extern const struct s3_handler put_bucket_versioning;
 

@@ -1,20 +1,177 @@
 #include "metad/apply/due.h"
 
+#include "common/base/assert.h"
+#include "common/base/bytes.h"
+#include "common/lifecycle/lifecycle.h"
+
+enum { VERSION_BYTES = 12, DUE_HEAD_BYTES = 8 + 8 + 1 };
+
+const Kist__Lifecycle *due_rules(struct apply *apply, uint64_t bucket_id)
+{
+    const Kist__Bucket *bucket = apply_bucket(apply, bucket_id);
+
+    if (bucket == NULL || bucket->settings == NULL || bucket->settings->lifecycle == NULL ||
+        bucket->settings->lifecycle->n_rules == 0) {
+        return NULL;
+    }
+    return bucket->settings->lifecycle;
+}
+
+/* ---- Rows ---- */
+
+static void due_put(struct apply *apply, const struct due_row *due, struct slice id)
+{
+    Kist__Due empty = KIST__DUE__INIT;
+    uint64_t when = due->due > apply->stamp ? due->due : apply->stamp;
+    char head[8 + 1];
+    struct row_key row;
+
+    if (due->due == LIFECYCLE_NEVER) {
+        return;
+    }
+    be64_put(head, due->bucket_id);
+    head[8] = (char)due->kind;
+    key_range_u64(&row, apply->range_id, KIND_DUE, when, slice_of(head, sizeof(head)));
+    row_key_append(&row, id);
+    row_key_append(&row, due->key);
+    apply_put_unread(apply, FAMILY_ROWS, &row, message_pack(apply->arena, &empty.base));
+}
+
+void due_put_version(struct apply *apply, uint64_t bucket_id, struct slice key,
+                     const Kist__Record *record, uint64_t due)
+{
+    struct due_row row = {.due = due, .bucket_id = bucket_id, .kind = DUE_VERSION, .key = key};
+    char id[VERSION_BYTES];
+
+    be64_put(id, record->stamp);
+    be32_put(id + 8, record->tie);
+    due_put(apply, &row, slice_of(id, sizeof(id)));
+}
+
+bool due_parse(const struct apply *apply, struct slice row_key, struct due_row *out)
+{
+    struct row_key prefix;
+    struct slice rest;
+    size_t id_bytes;
+
+    key_range(&prefix, apply->range_id, KIND_DUE, SLICE_EMPTY);
+    if (!slice_starts(row_key, row_key_slice(&prefix)) ||
+        row_key.len < prefix.len + DUE_HEAD_BYTES) {
+        return false;
+    }
+    rest = slice_after(row_key, prefix.len);
+    *out = (struct due_row){.due = be64_get(rest.data),
+                            .bucket_id = be64_get(rest.data + 8),
+                            .kind = (enum due_kind)(uint8_t)rest.data[DUE_HEAD_BYTES - 1]};
+    if (out->bucket_id == 0 || (out->kind != DUE_VERSION && out->kind != DUE_UPLOAD)) {
+        return false;
+    }
+    id_bytes = out->kind == DUE_VERSION ? VERSION_BYTES : ID_BYTES;
+    rest = slice_after(rest, DUE_HEAD_BYTES);
+    if (rest.len <= id_bytes || rest.len > id_bytes + LIMIT_KEY_BYTES) {
+        return false;
+    }
+    out->key = slice_after(rest, id_bytes);
+    if (out->kind == DUE_VERSION) {
+        out->stamp = be64_get(rest.data);
+        out->tie = be32_get(rest.data + 8);
+    } else {
+        out->upload_id = slice_of(rest.data, ID_BYTES);
+    }
+    return true;
+}
+
+/* ---- Notes ---- */
+
+/* A version that becomes noncurrent also pushes an older one out of those that a rule keeps: the
+ * key is looked at on the next midnight. */
+static uint64_t due_noncurrent(const struct apply *apply, const Kist__Lifecycle *rules,
+                               struct slice key, const Kist__Record *record)
+{
+    struct lifecycle_when when = lifecycle_noncurrent(rules, key, record, LIFECYCLE_KEEP_MAX);
+    uint64_t midnight = lifecycle_midnight(rules, apply->stamp);
+
+    return lifecycle_keep(rules) > 0 && midnight < when.due ? midnight : when.due;
+}
+
 void due_note(struct apply *apply, uint64_t bucket_id, struct slice key, const Kist__Record *record,
               enum due_role role)
 {
-    (void)apply;
-    (void)bucket_id;
-    (void)key;
-    (void)record;
-    (void)role;
+    const Kist__Lifecycle *rules = due_rules(apply, bucket_id);
+    uint64_t due = LIFECYCLE_NEVER;
+
+    if (rules == NULL) {
+        return;
+    }
+    switch (role) {
+    case DUE_CURRENT:
+        due = lifecycle_current(rules, key, record).due;
+        break;
+    case DUE_NONCURRENT:
+        due = due_noncurrent(apply, rules, key, record);
+        break;
+    case DUE_MARKER:
+        due = lifecycle_marker(rules, key, record, apply->stamp).due;
+        break;
+    default:
+        ASSERT(false);
+    }
+    due_put_version(apply, bucket_id, key, record, due);
 }
 
 void due_note_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
                      const Kist__Upload *upload)
 {
-    (void)apply;
-    (void)bucket_id;
-    (void)key;
-    (void)upload;
+    const Kist__Lifecycle *rules = due_rules(apply, bucket_id);
+    struct due_row row = {.bucket_id = bucket_id, .kind = DUE_UPLOAD, .key = key};
+
+    ASSERT(upload->upload_id.len == ID_BYTES);
+    if (rules != NULL) {
+        row.due = lifecycle_upload(rules, key, upload).due;
+        due_put(apply, &row, message_bytes(upload->upload_id));
+    }
+}
+
+/* ---- Markers without versions ---- */
+
+const Kist__Record *due_lone_marker(struct apply *apply, uint64_t bucket_id, struct slice key)
+{
+    Kist__Record *found = NULL;
+    struct apply_walk walk;
+    struct row_key row;
+    struct slice value;
+    uint32_t count = 0;
+
+    key_current(&row, bucket_id, key);
+    if (apply_get(apply, FAMILY_CURRENT, &row, &value)) {
+        return NULL;
+    }
+    key_object(&row, bucket_id, key, KIND_HISTORY, SLICE_EMPTY);
+    apply_walk_open(&walk, apply, FAMILY_HISTORY, &row);
+    while (count < 2 && apply_walk_next(&walk)) {
+        row.len = 0;
+        row_key_append(&row, walk.key);
+        if (!apply_get(apply, FAMILY_HISTORY, &row, &value)) {
+            continue; /* this entry has removed it */
+        }
+        count += 1;
+        found = message_unpack(apply->arena, &kist__record__descriptor, value);
+        if (found == NULL) {
+            apply_fail(apply, "a history row does not decode");
+            break;
+        }
+    }
+    apply_walk_close(&walk);
+    return count == 1 && found != NULL && found->delete_marker ? found : NULL;
+}
+
+void due_note_left(struct apply *apply, uint64_t bucket_id, struct slice key)
+{
+    const Kist__Lifecycle *rules = due_rules(apply, bucket_id);
+    const Kist__Record *marker = rules != NULL ? due_lone_marker(apply, bucket_id, key) : NULL;
+
+    if (marker != NULL) {
+        due_put_version(apply, bucket_id, key, marker,
+                        lifecycle_marker(rules, key, marker, apply->stamp).due);
+    }
 }

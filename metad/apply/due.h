@@ -1,8 +1,8 @@
 /*
  * When lifecycle must look at a version or an upload again: `due` rows in order of time, so that
  * nothing is scanned to find what expires. A row is a hint: when its time has come, the version is
- * judged by the rules of that moment, and expires, or gets a later row, or the row goes. Key:
- * (range, due stamp u64, bucket, key, version).
+ * judged by the rules of that moment (apply_due.c), and expires, or gets a later row, or the row
+ * goes. Key: (range, due stamp u64, bucket, key, version).
  */
 #ifndef METAD_APPLY_DUE_H
 #define METAD_APPLY_DUE_H
@@ -21,5 +21,33 @@ void due_note(struct apply *apply, uint64_t bucket_id, struct slice key, const K
               enum due_role role);
 void due_note_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
                      const Kist__Upload *upload);
+/* Called by whatever removes a version: the marker of this key may be the only one left. */
+void due_note_left(struct apply *apply, uint64_t bucket_id, struct slice key);
+
+/* ---- For apply_due.c ---- */
+
+enum due_kind { DUE_VERSION = 1, DUE_UPLOAD = 2 };
+
+struct due_row {
+    uint64_t due;
+    uint64_t bucket_id;
+    enum due_kind kind;
+    uint64_t stamp; /* of the version */
+    uint32_t tie;
+    struct slice upload_id;
+    struct slice key;
+};
+
+/* The bucket's rules; NULL when there are none. */
+const Kist__Lifecycle *due_rules(struct apply *apply, uint64_t bucket_id);
+/* Not before this command's own stamp: a runner that reads in order of time must not have passed
+ * it. Nothing at LIFECYCLE_NEVER. */
+void due_put_version(struct apply *apply, uint64_t bucket_id, struct slice key,
+                     const Kist__Record *record, uint64_t due);
+/* Is `row_key` the key of such a row? The slices borrow from it. */
+bool due_parse(const struct apply *apply, struct slice row_key, struct due_row *out);
+/* The newest version of the key is a marker, and the only one; NULL otherwise. Sees what this entry
+ * deleted. */
+const Kist__Record *due_lone_marker(struct apply *apply, uint64_t bucket_id, struct slice key);
 
 #endif
