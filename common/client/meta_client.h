@@ -101,10 +101,13 @@ struct meta_change {
 };
 
 struct meta_changes {
-    uint64_t bucket_id;
+    uint64_t bucket_id;   /* 0: of all buckets */
     uint64_t after_stamp; /* changes behind this one; 0, 0: the oldest kept */
     uint32_t after_number;
-    uint32_t limit;
+    struct slice prefix; /* of the key */
+    struct slice sink;   /* not empty: only what this sink is to be told ("NAME:webhook") */
+    bool resume;         /* go on where the sink's cursor stands, whatever `after` says */
+    uint32_t limit;      /* 1 .. LIMIT_LIST_KEYS */
     struct arena *arena;
     /* Out. */
     struct meta_change *changes;
@@ -113,6 +116,9 @@ struct meta_changes {
     bool lost;           /* some behind the cursor were dropped already: read the bucket anew */
     uint64_t next_stamp; /* cursor for the next call, also when nothing was found */
     uint32_t next_number;
+    uint64_t sink_lost;  /* events of the sink that were dropped before it was told */
+    uint64_t feed_bytes; /* of the whole feed */
+    uint64_t feed_count;
     /* Private. */
     uint64_t reserved[16];
 };
@@ -279,6 +285,9 @@ struct meta_client {
     /* Borrowed until control returns to the loop; take view_ref() to keep it. Never NULL once open.
      */
     struct view *(*view)(struct meta_client *meta);
+    /* Moves with every change that comes into the feed: whoever waits for one looks here, without
+     * cost, before it asks. */
+    uint64_t (*change_stamp)(struct meta_client *meta);
     /* May writes be answered: a leader with a quorum is known. For /health/ready. */
     bool (*ready)(struct meta_client *meta);
 };

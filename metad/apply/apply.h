@@ -39,6 +39,9 @@ struct apply {
     uint64_t bucket_changed; /* bucket id, 0: none */
     uint64_t bucket_generation;
     bool bucket_versioned; /* versioning is or was on */
+    /* change.c's: rows written by this entry, and the feed's row once it was read. */
+    uint32_t change_count;
+    Kist__FeedState *feed;
     /* An error of the store: the replica stops, nothing is written. */
     struct error error;
     /* Private. */
@@ -56,7 +59,7 @@ bool apply_refuse_text(struct apply *apply, Kist__Outcome outcome, const char *t
 /* Does the range know the bucket, and was the request judged by its present settings? */
 bool apply_check_bucket(struct apply *apply, uint64_t bucket_id, uint64_t generation);
 /* The bucket with its settings, as the range knows it: for commands that passed the check above.
- * Never NULL then. Lives until the end of the entry. */
+ * NULL only when the row is damaged (apply->error). Lives until the end of the entry. */
 const Kist__Bucket *apply_bucket(struct apply *apply, uint64_t bucket_id);
 /* 1 .. LIMIT_KEY_BYTES. */
 bool apply_check_key(struct apply *apply, ProtobufCBinaryData key);

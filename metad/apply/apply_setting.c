@@ -10,6 +10,7 @@
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "metad/apply/apply.h"
+#include "metad/apply/change.h"
 #include "metad/apply/root_rows.h"
 
 enum { VERSIONING_ENABLED = 1, VERSIONING_SUSPENDED = 2, LOCK_MODES = 2 };
@@ -113,6 +114,7 @@ void apply_put_setting(struct apply *apply, const ProtobufCMessage *message)
     if (!setting_check(apply, call->setting, bucket->settings, value)) {
         return;
     }
+    change_on_setting(apply, bucket, bucket->settings, value, call->setting);
     if (bucket->settings == NULL) {
         bucket->settings = arena_alloc(apply->arena, sizeof(*bucket->settings));
         kist__settings__init(bucket->settings);

@@ -6,6 +6,7 @@
 #include "common/base/bytes.h"
 #include "common/base/mem.h"
 #include "metad/apply/apply.h"
+#include "metad/apply/change.h"
 #include "metad/apply/command_table.h"
 #include "metad/apply/entry.h"
 #include "metad/apply/machine_private.h"
@@ -107,6 +108,7 @@ static struct slice apply_command(struct machine *machine, struct apply *apply,
         (void)apply_refuse_text(apply, KIST__OUTCOME__EXPIRED, "past the deadline");
     } else {
         command->apply(apply, message);
+        change_finish(apply);
     }
     reply = message_pack(&machine->arena, &apply->reply.base);
     if (apply->reply.outcome != KIST__OUTCOME__OUTCOME_OK) {
@@ -147,6 +149,9 @@ static void publish(struct machine *machine, const struct apply *apply, uint64_t
                          apply->bucket_generation, apply->bucket_versioned);
     }
     atomic_store_explicit(&machine->last_stamp, apply->stamp, memory_order_release);
+    if (apply->change_count > 0) {
+        atomic_store_explicit(&machine->change_stamp, apply->stamp, memory_order_release);
+    }
     if (apply->root_changed) {
         atomic_store_explicit(&machine->root_index, index, memory_order_release);
     }
@@ -161,6 +166,7 @@ static enum rc apply_entry(struct machine *machine, struct apply_entry *entry, b
                           .batch = machine->batch,
                           .arena = &machine->arena,
                           .buckets = store->buckets,
+                          .bucket_cache = store->bucket_cache,
                           .range_id = RANGE_FIRST};
     const struct command *command = NULL;
     ProtobufCMessage *message = NULL;
@@ -513,6 +519,11 @@ struct store *machine_store(struct machine *machine)
             return store;
         }
     }
+}
+
+uint64_t machine_change_stamp(const struct machine *machine)
+{
+    return atomic_load_explicit(&machine->change_stamp, memory_order_acquire);
 }
 
 uint64_t machine_last_stamp(const struct machine *machine)

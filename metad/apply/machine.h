@@ -49,6 +49,8 @@ struct machine_result {
  */
 struct store *machine_store(struct machine *machine);
 uint64_t machine_last_stamp(const struct machine *machine);
+/* Of the last change that came into the feed since the start; 0: none. Any thread. */
+uint64_t machine_change_stamp(const struct machine *machine);
 /* Log index of the last change of root's rows (or of the open): versions of views. */
 uint64_t machine_root_index(const struct machine *machine);
 

@@ -64,7 +64,7 @@ static void read_submit(struct read_request *request, struct store *store)
 {
     struct env *env = request->client->env;
 
-    request->context = (struct read_context){.store = store};
+    request->context = (struct read_context){.store = store, .again = true};
     request->work.run = read_run;
     request->work.done = read_done;
     env->worker->submit(env, NULL, &request->work);
@@ -123,9 +123,10 @@ static void read_take_back(read_cb read, void *call)
     }
 }
 
-static enum step_result local_read(struct local_client *client, struct task *task, read_cb read,
+static enum step_result local_read(struct meta_client *meta, struct task *task, read_cb read,
                                    void *call)
 {
+    struct local_client *client = client_of(meta);
     struct leader *leader = leader_load(client->service);
     struct read_request *request;
 
@@ -277,7 +278,7 @@ void read_expire(struct service *service, uint64_t now_ns, bool all)
 static enum step_result local_get(struct meta_client *meta, struct meta_get *call,
                                   struct task *task)
 {
-    return local_read(client_of(meta), task, read_get, call);
+    return local_read(meta, task, read_get, call);
 }
 
 static void local_release(struct meta_client *meta, struct meta_get *call)
@@ -289,50 +290,64 @@ static void local_release(struct meta_client *meta, struct meta_get *call)
 static enum step_result local_list(struct meta_client *meta, struct meta_list *call,
                                    struct task *task)
 {
+    return local_read(meta, task, read_list, call);
+}
+
+static enum step_result local_list_versions(struct meta_client *meta,
+                                            struct meta_list_versions *call, struct task *task)
+{
+    return local_read(meta, task, read_list_versions, call);
+}
+
+static enum step_result local_changes(struct meta_client *meta, struct meta_changes *call,
+                                      struct task *task)
+{
     ASSERT(call->limit >= 1 && call->limit <= LIMIT_LIST_KEYS);
-    call->entries = NULL;
-    return local_read(client_of(meta), task, read_list, call);
+    call->changes = NULL;
+    return local_read(meta, task, read_changes, call);
+}
+
+static uint64_t local_change_stamp(struct meta_client *meta)
+{
+    const struct leader *leader = leader_load(client_of(meta)->service);
+
+    return leader != NULL ? machine_change_stamp(leader->machine) : 0;
 }
 
 static enum step_result local_pieces(struct meta_client *meta, struct meta_pieces *call,
                                      struct task *task)
 {
-    call->pieces = NULL;
-    return local_read(client_of(meta), task, read_pieces, call);
+    return local_read(meta, task, read_pieces, call);
 }
 
 static enum step_result local_part_range(struct meta_client *meta, struct meta_part_range *call,
                                          struct task *task)
 {
-    return local_read(client_of(meta), task, read_part_range, call);
+    return local_read(meta, task, read_part_range, call);
 }
 
 static enum step_result local_list_parts(struct meta_client *meta, struct meta_list_parts *call,
                                          struct task *task)
 {
-    call->parts = NULL;
-    return local_read(client_of(meta), task, read_list_parts, call);
+    return local_read(meta, task, read_list_parts, call);
 }
 
 static enum step_result local_list_uploads(struct meta_client *meta, struct meta_list_uploads *call,
                                            struct task *task)
 {
-    ASSERT(call->limit >= 1 && call->limit <= LIMIT_LIST_KEYS);
-    call->entries = NULL;
-    return local_read(client_of(meta), task, read_list_uploads, call);
+    return local_read(meta, task, read_list_uploads, call);
 }
 
 static enum step_result local_scan(struct meta_client *meta, struct meta_scan *call,
                                    struct task *task)
 {
-    call->items = NULL;
-    return local_read(client_of(meta), task, read_scan, call);
+    return local_read(meta, task, read_scan, call);
 }
 
 static enum step_result local_repairs(struct meta_client *meta, struct meta_repairs *call,
                                       struct task *task)
 {
-    return local_read(client_of(meta), task, read_repairs, call);
+    return local_read(meta, task, read_repairs, call);
 }
 
 static enum step_result local_refresh(struct meta_client *meta, struct meta_refresh *call,
@@ -398,6 +413,9 @@ static const struct meta_client local_calls = {
     .get = local_get,
     .release = local_release,
     .list = local_list,
+    .list_versions = local_list_versions,
+    .changes = local_changes,
+    .change_stamp = local_change_stamp,
     .pieces = local_pieces,
     .part_range = local_part_range,
     .list_parts = local_list_parts,

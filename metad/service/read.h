@@ -14,6 +14,7 @@
 struct read_context {
     struct store *store;
     bool cached_only;
+    bool again; /* a repeat, by an attempt that ended with RC_AGAIN: room for answers is there */
     uint32_t budget;              /* with cached_only: rows and seeks still allowed */
     struct kv_snapshot *snapshot; /* NULL: every look sees the newest */
     struct error error;
@@ -30,6 +31,7 @@ typedef enum rc (*read_cb)(struct read_context *read, void *arg);
 enum rc read_get(struct read_context *read, void *arg);           /* struct meta_get */
 enum rc read_list(struct read_context *read, void *arg);          /* struct meta_list */
 enum rc read_list_versions(struct read_context *read, void *arg); /* struct meta_list_versions */
+enum rc read_changes(struct read_context *read, void *arg);      /* struct meta_changes */
 enum rc read_pieces(struct read_context *read, void *arg);        /* struct meta_pieces */
 enum rc read_part_range(struct read_context *read, void *arg);    /* struct meta_part_range */
 enum rc read_list_parts(struct read_context *read, void *arg);    /* struct meta_list_parts */
@@ -45,10 +47,15 @@ enum rc read_check_bucket(struct read_context *read, uint64_t bucket_id, uint64_
 /* RC_NOT_FOUND when absent. The message lies in the arena. */
 enum rc read_load(struct read_context *read, enum family family, const struct row_key *key,
                   const ProtobufCMessageDescriptor *type, struct arena *arena, void **out);
-/* The (stamp, tie) of the null version when it is not the current one; RC_NOT_FOUND: there is none.
- */
+/* A version among those of its key. */
+struct version_at {
+    uint64_t stamp;
+    uint32_t tie;
+};
+
+/* Where the null version lies when it is not the current one; RC_NOT_FOUND: there is none. */
 enum rc read_null_version(struct read_context *read, uint64_t bucket_id, struct slice key,
-                          uint64_t *stamp, uint32_t *tie);
+                          struct arena *arena, struct version_at *at);
 /* May there be rows of `history`? False for ever in a bucket that was never versioned. */
 bool read_versioned(const struct read_context *read, uint64_t bucket_id);
 /* Several looks at one point in time, until read_thaw(). Walks are closed before. */
