@@ -23,7 +23,7 @@ enum {
 };
 
 static const uint8_t copied_families[] = {FAMILY_CURRENT, FAMILY_ROWS, FAMILY_INLINE,
-                                          FAMILY_UPLOADS};
+                                          FAMILY_UPLOADS, FAMILY_HISTORY};
 
 static struct machine *machine_of(struct state_machine *base)
 {

@@ -83,6 +83,23 @@ size_t read_rolled_up(struct slice name, size_t from, struct slice delimiter)
     return found == NULL ? 0 : (size_t)(found - name.data) + delimiter.len;
 }
 
+enum rc read_null_version(struct read_context *read, uint64_t bucket_id, struct slice key,
+                          struct arena *arena, struct version_at *at)
+{
+    const Kist__VersionName *name;
+    struct row_key row;
+    void *found = NULL;
+    enum rc rc;
+
+    key_object(&row, bucket_id, key, KIND_NULL_VERSION, SLICE_EMPTY);
+    rc = read_load(read, FAMILY_ROWS, &row, &kist__version_name__descriptor, arena, &found);
+    if (rc == RC_OK) {
+        name = found;
+        *at = (struct version_at){.stamp = name->stamp, .tie = name->tie};
+    }
+    return rc;
+}
+
 /* ---- Walks ---- */
 
 void read_walk_open(struct read_walk *walk, struct read_context *read, enum family family,

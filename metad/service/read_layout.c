@@ -76,26 +76,53 @@ static enum rc pieces_from_rows(struct read_context *read, struct meta_pieces *c
     return rc == RC_OK && !found ? RC_NOT_FOUND : rc;
 }
 
-/* Short lists stand in the owner's record. */
-static enum rc pieces_from_record(struct read_context *read, struct meta_pieces *call)
+/* The version that owns the layout: the current one, or the one of history that its row names. */
+static enum rc load_owner(struct read_context *read, const struct meta_pieces *call,
+                          const Kist__Record **out)
 {
-    struct piece_sink sink = {.call = call};
+    const Kist__VersionName *name;
     struct row_key key;
     void *found = NULL;
-    const Kist__Record *record;
     enum rc rc;
 
     key_current(&key, call->bucket_id, call->key);
     rc = read_load(read, FAMILY_CURRENT, &key, &kist__record__descriptor, call->arena, &found);
+    *out = found;
+    if (rc == RC_OK && (*out)->shared == NULL &&
+        slice_eq(message_bytes((*out)->layout_id), call->layout_id)) {
+        return RC_OK;
+    }
+    if (rc != RC_OK && rc != RC_NOT_FOUND) {
+        return rc;
+    }
+    key_object(&key, call->bucket_id, call->key, KIND_OWNER, call->layout_id);
+    rc = read_load(read, FAMILY_ROWS, &key, &kist__version_name__descriptor, call->arena, &found);
     if (rc != RC_OK) {
         return rc;
     }
-    record = found;
-    if (record->shared != NULL || !slice_eq(message_bytes(record->layout_id), call->layout_id)) {
-        return RC_NOT_FOUND;
+    name = found;
+    key_history(&key, call->bucket_id, call->key, name->stamp, name->tie);
+    rc = read_load(read, FAMILY_HISTORY, &key, &kist__record__descriptor, call->arena, &found);
+    *out = found;
+    return rc;
+}
+
+/* Short lists stand in the owner's record, which may move between the looks. */
+static enum rc pieces_from_record(struct read_context *read, struct meta_pieces *call)
+{
+    struct piece_sink sink = {.call = call};
+    const Kist__Record *record = NULL;
+    enum rc rc = load_owner(read, call, &record);
+
+    if (rc == RC_NOT_FOUND && read_versioned(read, call->bucket_id)) {
+        read_freeze(read);
+        rc = load_owner(read, call, &record);
+        read_thaw(read);
     }
-    sink_list(&sink, record->pieces, record->n_pieces);
-    return RC_OK;
+    if (rc == RC_OK) {
+        sink_list(&sink, record->pieces, record->n_pieces);
+    }
+    return rc;
 }
 
 enum rc read_pieces(struct read_context *read, void *arg)
@@ -112,7 +139,7 @@ enum rc read_pieces(struct read_context *read, void *arg)
     if (call->bucket_id == 0 || call->layout_id.len != ID_BYTES || call->limit == 0) {
         return RC_NOT_FOUND;
     }
-    if (call->pieces == NULL) {
+    if (!read->again) {
         call->pieces = arena_alloc_raw(call->arena, call->limit * sizeof(*call->pieces));
     }
     key_object(&key, call->bucket_id, call->key, KIND_HOME, call->layout_id);

@@ -5,6 +5,7 @@
  *     key with it                                   one common prefix, then a seek past all keys
  *                                                   that share it: O(log n), whatever it holds
  */
+#include "common/base/assert.h"
 #include "metad/service/read.h"
 #include "metad/store/message.h"
 #include "metad/store/record_peek.h"
@@ -86,7 +87,9 @@ enum rc read_list(struct read_context *read, void *arg)
     if (rc != RC_OK || call->prefix.len > LIMIT_KEY_BYTES) {
         return rc;
     }
-    if (call->entries == NULL) {
+    if (!read->again) {
+        ASSERT(call->limit >= 1);
+        ASSERT(call->limit <= LIMIT_LIST_KEYS);
         call->entries = arena_alloc_raw(call->arena, call->limit * sizeof(*call->entries));
     }
     key_bucket(&prefix, call->bucket_id);

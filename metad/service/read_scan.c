@@ -1,17 +1,21 @@
 /*
  * All extents, for repair and audit, and the repair queue. Never on a loop: these are long.
  *
- * A scan goes through three families in turn (current, rows, uploads); its cursor is the family and
- * the key of the last row. Each extent comes once: long layouts from their rows, short ones from
- * the record or part that owns them, and from the home row when no record does any more.
+ * A scan goes through four families in turn (current, rows, uploads, history); its cursor is the
+ * family and the key of the last row. Each extent comes once: long layouts from their rows, short
+ * ones from the version or part that owns them, and from the home row when none does any more. (A
+ * version that moves to history behind the scan comes twice, one that is promoted from it not at
+ * all: the next scan has it.)
  */
 #include "metad/service/read.h"
 #include "metad/store/message.h"
 
 enum { HOME_LIVE_STATE = 1, SCAN_ROWS_MAX = 20000 };
 
-static const enum family scan_families[] = {FAMILY_CURRENT, FAMILY_ROWS, FAMILY_UPLOADS};
-enum { SCAN_FAMILIES = 3 };
+/* By the first byte of a cursor. */
+static const enum family scan_families[] = {FAMILY_CURRENT, FAMILY_ROWS, FAMILY_UPLOADS,
+                                            FAMILY_HISTORY};
+enum { SCAN_FAMILIES = 4 };
 
 struct scan {
     struct read_context *read;
@@ -53,14 +57,13 @@ static void scan_add(struct scan *scan, uint64_t bucket_id, struct slice key,
     }
 }
 
-static enum rc scan_current(struct scan *scan, struct slice row, struct slice value)
+static enum rc scan_record(struct scan *scan, uint64_t bucket_id, struct slice key,
+                           struct slice value)
 {
     const Kist__Record *record =
         message_unpack(scan->call->arena, &kist__record__descriptor, value);
-    uint64_t bucket_id;
-    struct slice key;
 
-    if (record == NULL || !current_parse(row, &bucket_id, &key)) {
+    if (record == NULL) {
         return read_corrupt(scan->read, "a record");
     }
     if (record->shared == NULL && record->piece_count <= record->n_pieces) {
@@ -70,22 +73,19 @@ static enum rc scan_current(struct scan *scan, struct slice row, struct slice va
     return RC_OK;
 }
 
-/* Does the record at the home own the layout? Then it has come already. */
+/* Does a version still own the layout? Then it comes by that. The owner's reference beside a home
+ * row says so. */
 static enum rc owned_by_record(struct scan *scan, const struct row_name *name, bool *owned)
 {
     struct row_key key;
     void *found = NULL;
     enum rc rc;
 
-    key_current(&key, name->bucket_id, name->key);
-    rc = read_load(scan->read, FAMILY_CURRENT, &key, &kist__record__descriptor, scan->call->arena,
-                   &found);
-    *owned = false;
-    if (rc == RC_OK) {
-        const Kist__Record *record = found;
-
-        *owned = record->shared == NULL && slice_eq(message_bytes(record->layout_id), name->suffix);
-    }
+    key_object(&key, name->bucket_id, name->key, KIND_HOME_REFERENCE, name->suffix);
+    row_key_append(&key, name->suffix);
+    rc = read_load(scan->read, FAMILY_ROWS, &key, &kist__home_reference__descriptor,
+                   scan->call->arena, &found);
+    *owned = rc == RC_OK;
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
@@ -109,15 +109,32 @@ static enum rc scan_home(struct scan *scan, const struct row_name *name, struct 
     return rc;
 }
 
+static enum rc scan_current(struct scan *scan, struct slice row, struct slice value)
+{
+    uint64_t bucket_id;
+    struct slice key;
+
+    if (!current_parse(row, &bucket_id, &key)) {
+        return read_corrupt(scan->read, "a key of the current family");
+    }
+    return scan_record(scan, bucket_id, key, value);
+}
+
 static enum rc scan_row(struct scan *scan, struct slice row, struct slice value)
 {
     uint8_t kind = row_kind_of(row);
     struct row_name name;
 
-    if (kind != KIND_LAYOUT && kind != KIND_HOME && kind != KIND_PART) {
+    if (kind != KIND_LAYOUT && kind != KIND_HOME && kind != KIND_PART && kind != KIND_HISTORY) {
         return RC_OK;
     }
-    if (!row_name_parse(scan->call->arena, row, &name) || name.suffix.len < ID_BYTES) {
+    if (!row_name_parse(scan->call->arena, row, &name)) {
+        return read_corrupt(scan->read, "a key of the rows family");
+    }
+    if (kind == KIND_HISTORY) {
+        return scan_record(scan, name.bucket_id, name.key, value);
+    }
+    if (name.suffix.len < ID_BYTES || (kind == KIND_HOME && name.suffix.len != ID_BYTES)) {
         return read_corrupt(scan->read, "a key of the rows family");
     }
     if (kind == KIND_HOME) {
@@ -173,8 +190,8 @@ static enum rc scan_family(struct scan *scan, size_t at, struct slice after)
     while (rc == RC_OK && read_walk_valid(&walk)) {
         struct slice row = read_walk_key(&walk);
 
-        rc = at == 0 ? scan_current(scan, row, read_walk_value(&walk))
-                     : scan_row(scan, row, read_walk_value(&walk));
+        rc = scan_families[at] == FAMILY_CURRENT ? scan_current(scan, row, read_walk_value(&walk))
+                                                 : scan_row(scan, row, read_walk_value(&walk));
         scan->rows += 1;
         if (rc == RC_OK && (call->item_count >= call->limit || scan->rows >= SCAN_ROWS_MAX)) {
             call->next_cursor = scan_cursor(call->arena, at, row);

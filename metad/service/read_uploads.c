@@ -1,5 +1,6 @@
 /* Open uploads and their parts: the `uploads` family holds nothing else, so both are short scans.
  */
+#include "common/base/assert.h"
 #include "common/base/bytes.h"
 #include "metad/service/read.h"
 #include "metad/store/message.h"
@@ -57,6 +58,9 @@ enum rc read_list_parts(struct read_context *read, void *arg)
 
     call->part_count = 0;
     call->truncated = false;
+    if (!read->again) {
+        call->parts = NULL;
+    }
     if (rc == RC_OK) {
         rc = load_upload(read, call);
     }
@@ -169,7 +173,9 @@ enum rc read_list_uploads(struct read_context *read, void *arg)
     if (rc != RC_OK || call->prefix.len > LIMIT_KEY_BYTES) {
         return rc;
     }
-    if (call->entries == NULL) {
+    if (!read->again) {
+        ASSERT(call->limit >= 1);
+        ASSERT(call->limit <= LIMIT_LIST_KEYS);
         call->entries = arena_alloc_raw(call->arena, call->limit * sizeof(*call->entries));
     }
     key_object_prefix(&prefix, call->bucket_id, call->prefix);

@@ -15,6 +15,9 @@ enum {
     FIELD_CHECKSUMS = 5,
     FIELD_OWNER = 14,
     FIELD_STORAGE_CLASS = 16,
+    FIELD_TIE = 17,
+    FIELD_NULL_VERSION = 18,
+    FIELD_DELETE_MARKER = 19,
     CHECKSUMS_MAX = 8
 };
 
@@ -120,6 +123,15 @@ static bool peek_field(struct arena *arena, Kist__Record *record, const struct w
     case FIELD_STORAGE_CLASS:
         record->storage_class = peek_bytes(arena, field->bytes);
         return field->type == WIRE_BYTES;
+    case FIELD_TIE:
+        record->tie = (uint32_t)field->value;
+        return field->type == WIRE_VARINT;
+    case FIELD_NULL_VERSION:
+        record->null_version = field->value != 0;
+        return field->type == WIRE_VARINT;
+    case FIELD_DELETE_MARKER:
+        record->delete_marker = field->value != 0;
+        return field->type == WIRE_VARINT;
     case FIELD_CHECKSUMS:
         return field->type == WIRE_BYTES && peek_checksum(arena, record, field->bytes);
     default:

@@ -321,7 +321,7 @@ size_t machine_fixture_count(struct machine_fixture *f, enum family family, enum
     size_t count = 0;
 
     for (; ops->iter_valid(iter); ops->iter_next(iter)) {
-        bool rows = family == FAMILY_ROWS || family == FAMILY_UPLOADS;
+        bool rows = family == FAMILY_ROWS || family == FAMILY_UPLOADS || family == FAMILY_HISTORY;
 
         count += !rows || row_kind_of(ops->iter_key(iter)) == kind;
     }
@@ -363,7 +363,7 @@ Kist__Usage *machine_fixture_usage(struct machine_fixture *f)
 uint32_t machine_fixture_digest(struct machine *machine)
 {
     static const enum family families[] = {FAMILY_CURRENT, FAMILY_ROWS, FAMILY_INLINE,
-                                           FAMILY_UPLOADS};
+                                           FAMILY_UPLOADS, FAMILY_HISTORY};
     struct store *store = machine_store(machine);
     const struct kv_ops *ops = store->kv->ops;
     uint32_t crc = 0;
