@@ -9,6 +9,7 @@ struct overlay_row {
     struct slice name; /* family byte, key */
     struct slice value;
     bool deleted;
+    struct overlay_row *next; /* of the family `history` */
 };
 
 void apply_init(struct apply *apply)
@@ -53,12 +54,38 @@ bool apply_check_bucket(struct apply *apply, uint64_t bucket_id, uint64_t genera
     return known == generation || apply_refuse(apply, KIST__OUTCOME__STALE_GENERATION);
 }
 
-const Kist__Bucket *apply_bucket(struct apply *apply, uint64_t bucket_id)
+static const Kist__Bucket *bucket_load(struct apply *apply, uint64_t bucket_id)
 {
+    const Kist__Bucket *bucket;
     struct row_key row;
 
     key_range_u64(&row, apply->range_id, KIND_RANGE_BUCKET, bucket_id, SLICE_EMPTY);
-    return apply_load(apply, FAMILY_ROWS, &row, &kist__bucket__descriptor);
+    bucket = apply_load(apply, FAMILY_ROWS, &row, &kist__bucket__descriptor);
+    if (bucket == NULL) {
+        apply_fail(apply, "a bucket has no row");
+    }
+    return bucket;
+}
+
+const Kist__Bucket *apply_bucket(struct apply *apply, uint64_t bucket_id)
+{
+    uint64_t generation = bucket_table_get(apply->buckets, bucket_id);
+    const Kist__Bucket *bucket =
+        bucket_cache_get(apply->bucket_cache, bucket_id, generation, apply->stamp);
+    struct slice value;
+    struct row_key row;
+
+    if (apply->bucket_changed == bucket_id) {
+        return bucket_load(apply, bucket_id); /* this entry's own, which may yet be refused */
+    }
+    if (bucket != NULL) {
+        return bucket;
+    }
+    key_range_u64(&row, apply->range_id, KIND_RANGE_BUCKET, bucket_id, SLICE_EMPTY);
+    if (apply_get(apply, FAMILY_ROWS, &row, &value)) {
+        bucket = bucket_cache_put(apply->bucket_cache, value, bucket_id, apply->stamp);
+    }
+    return bucket != NULL ? bucket : bucket_load(apply, bucket_id);
 }
 
 bool apply_check_key(struct apply *apply, ProtobufCBinaryData key)
@@ -77,13 +104,27 @@ bool apply_check_id(struct apply *apply, ProtobufCBinaryData id)
 
 /* ---- Rows ---- */
 
-static struct slice overlay_name(struct apply *apply, enum family family, const struct row_key *key)
-{
-    char *name = arena_alloc_raw(apply->arena, key->len + 1);
+enum { OVERLAY_NAME_BYTES_MAX = ROW_KEY_BYTES_MAX + 1 };
 
+static struct slice overlay_name(enum family family, struct slice key,
+                                 char name[OVERLAY_NAME_BYTES_MAX])
+{
+    ASSERT(key.len < OVERLAY_NAME_BYTES_MAX);
     name[0] = (char)family;
-    memcpy(name + 1, key->bytes, key->len);
-    return slice_of(name, key->len + 1);
+    memcpy(name + 1, key.data, key.len);
+    return slice_of(name, key.len + 1);
+}
+
+/* NULL: this entry did not touch the row. */
+static struct overlay_row *overlay_get(const struct apply *apply, enum family family,
+                                       struct slice key)
+{
+    char name[OVERLAY_NAME_BYTES_MAX];
+
+    if (apply->overlay.count == 0) {
+        return NULL;
+    }
+    return hash_map_get(&apply->overlay, overlay_name(family, key, name));
 }
 
 /* Every row that an entry touches belongs to the range, or to root beside it. */
@@ -108,14 +149,18 @@ static void check_span(const struct apply *apply, enum family family, const stru
 static void overlay_set(struct apply *apply, enum family family, const struct row_key *key,
                         struct slice value, bool deleted)
 {
-    struct slice name = overlay_name(apply, family, key);
-    struct overlay_row *row = hash_map_get(&apply->overlay, name);
+    struct overlay_row *row = overlay_get(apply, family, row_key_slice(key));
+    char name[OVERLAY_NAME_BYTES_MAX];
 
     check_span(apply, family, key);
     if (row == NULL) {
         row = arena_alloc(apply->arena, sizeof(*row));
-        row->name = name;
+        row->name = arena_copy(apply->arena, overlay_name(family, row_key_slice(key), name));
         (void)hash_map_put(&apply->overlay, row->name, row);
+        if (family == FAMILY_HISTORY) {
+            row->next = apply->history;
+            apply->history = row;
+        }
     }
     row->value = value;
     row->deleted = deleted;
@@ -124,17 +169,14 @@ static void overlay_set(struct apply *apply, enum family family, const struct ro
 bool apply_get(struct apply *apply, enum family family, const struct row_key *key,
                struct slice *value)
 {
+    const struct overlay_row *row = overlay_get(apply, family, row_key_slice(key));
     struct kv_pin pin;
     enum rc rc;
 
     check_span(apply, family, key);
-    if (apply->overlay.count > 0) {
-        struct overlay_row *row = hash_map_get(&apply->overlay, overlay_name(apply, family, key));
-
-        if (row != NULL) {
-            *value = row->value;
-            return !row->deleted;
-        }
+    if (row != NULL) {
+        *value = row->value;
+        return !row->deleted;
     }
     if (apply->error.rc != RC_OK) {
         return false;
@@ -268,6 +310,63 @@ bool apply_walk_next(struct apply_walk *walk)
 void apply_walk_close(struct apply_walk *walk)
 {
     walk->apply->kv->ops->iter_close(walk->iter);
+}
+
+/* ---- History ---- */
+
+/* The lowest row from `from` on among those that this entry wrote. */
+static const struct overlay_row *history_written(const struct apply *apply, struct slice from,
+                                                 struct slice prefix)
+{
+    const struct overlay_row *first = NULL;
+
+    for (const struct overlay_row *row = apply->history; row != NULL; row = row->next) {
+        struct slice key = slice_after(row->name, 1);
+
+        if (!row->deleted && slice_starts(key, prefix) && slice_cmp(key, from) >= 0 &&
+            (first == NULL || slice_cmp(row->name, first->name) < 0)) {
+            first = row;
+        }
+    }
+    return first;
+}
+
+/* The lowest row from `from` on that the store holds and this entry did not touch. */
+static bool history_stored(struct apply *apply, const struct row_key *from,
+                           const struct row_key *prefix, struct slice *key, struct slice *value)
+{
+    struct apply_walk walk;
+    bool found = false;
+
+    apply_walk_open(&walk, apply, FAMILY_HISTORY, prefix);
+    walk.lower = *from;
+    while (!found && apply_walk_next(&walk)) {
+        if (overlay_get(apply, FAMILY_HISTORY, walk.key) == NULL) {
+            *key = arena_copy(apply->arena, walk.key);
+            *value = arena_copy(apply->arena, walk.value);
+            found = true;
+        }
+    }
+    apply_walk_close(&walk);
+    return found;
+}
+
+bool apply_history_from(struct apply *apply, const struct row_key *from,
+                        const struct row_key *prefix, struct slice *value)
+{
+    const struct overlay_row *written =
+        history_written(apply, row_key_slice(from), row_key_slice(prefix));
+    struct slice key;
+
+    if (history_stored(apply, from, prefix, &key, value) &&
+        (written == NULL || slice_cmp(key, slice_after(written->name, 1)) < 0)) {
+        return true;
+    }
+    if (written == NULL || apply->error.rc != RC_OK) {
+        return false;
+    }
+    *value = written->value;
+    return true;
 }
 
 /* ---- Usage ---- */

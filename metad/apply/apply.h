@@ -45,7 +45,7 @@ struct apply {
     /* An error of the store: the replica stops, nothing is written. */
     struct error error;
     /* Private. */
-    struct hash_map overlay; /* what this entry wrote, by family and key */
+    struct hash_map overlay;     /* what this entry wrote, by family and key */
     struct overlay_row *history; /* those of the family `history` */
 };
 

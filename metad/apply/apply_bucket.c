@@ -108,7 +108,8 @@ void apply_delete_bucket(struct apply *apply, const ProtobufCMessage *message)
         (void)apply_refuse(apply, KIST__OUTCOME__STALE_GENERATION);
         return;
     }
-    if (bucket_has_rows(apply, FAMILY_CURRENT, bucket->id)) {
+    if (bucket_has_rows(apply, FAMILY_CURRENT, bucket->id) ||
+        bucket_has_rows(apply, FAMILY_HISTORY, bucket->id)) {
         (void)apply_refuse(apply, KIST__OUTCOME__BUCKET_NOT_EMPTY);
         return;
     }

@@ -13,8 +13,10 @@
 #include "common/base/bytes.h"
 #include "metad/apply/conditions.h"
 #include "metad/apply/layout_writer.h"
+#include "metad/apply/lock.h"
 #include "metad/apply/object_checksum.h"
 #include "metad/apply/upload.h"
+#include "metad/apply/version.h"
 #include "metad/store/store.h"
 
 static const uint64_t NS_PER_S = 1000000000ULL;
@@ -329,7 +331,6 @@ static Kist__Record *complete_record(struct complete *op, Kist__Checksum *checks
     uint8_t *etag = arena_alloc(apply->arena, HASH_MD5_BYTES);
 
     md5_final(&op->etag, etag);
-    record->stamp = apply->stamp;
     record->size = op->size;
     record->etag = (ProtobufCBinaryData){.len = HASH_MD5_BYTES, .data = etag};
     record->part_count = op->part_count;
@@ -363,23 +364,22 @@ static void complete_remember(struct complete *op)
     apply_put_message(apply, FAMILY_ROWS, &row, &request.base);
 }
 
-static void complete_write(struct complete *op, Kist__Checksum *checksum, const Kist__Record *old)
+static void complete_write(struct complete *op, struct version_key *key, Kist__Checksum *checksum)
 {
     struct apply *apply = op->apply;
     Kist__Record *record = complete_record(op, checksum);
+    struct version_cause cause = {.kind = KIST__CHANGE_KIND__CHANGE_COMPLETE,
+                                  .user = message_bytes(record->owner)};
     struct layout_name layout = {
         .bucket_id = op->call->bucket_id, .key = op->key, .id = op->upload_id};
     struct layout_writer writer;
 
-    if (old != NULL) {
-        layout_drop_record(apply, op->call->bucket_id, op->key, old);
-    }
     layout_writer_init(&writer, apply, &layout, op->piece_count > LIMIT_RECORD_PIECES);
     take_parts(op, &writer, record);
     upload_delete(apply, op->call->bucket_id, op->key, op->upload_id);
-    apply_put_current(apply, op->call->bucket_id, op->key, record);
-    apply_usage(apply, op->call->bucket_id, old == NULL ? 1 : 0,
-                (int64_t)record->size - (old != NULL ? (int64_t)old->size : 0), 0);
+    record->delete_marker = false;
+    record->lock = lock_of_new(apply, key->bucket, record->lock);
+    version_put(key, record, false, &cause);
     apply->reply.record = record;
     apply->reply.stamp = apply->stamp;
     complete_remember(op);
@@ -410,7 +410,8 @@ void apply_complete_upload(struct apply *apply, const ProtobufCMessage *message)
                           .key = message_bytes(call->key),
                           .upload_id = message_bytes(call->upload_id)};
     Kist__Checksum checksum = KIST__CHECKSUM__INIT;
-    const Kist__Record *old;
+    struct version_key key;
+    struct version replaced;
     Kist__Outcome outcome;
 
     if (!apply_check_bucket(apply, call->bucket_id, call->generation) ||
@@ -433,11 +434,14 @@ void apply_complete_upload(struct apply *apply, const ProtobufCMessage *message)
     if (!judge_parts(&op) || !judge_whole(&op) || !judge_checksum(&op, &checksum)) {
         return;
     }
-    old = apply_current(apply, call->bucket_id, op.key);
-    outcome = conditions_write(call->conditions, old);
+    version_key_init(&key, apply, call->bucket_id, op.key);
+    outcome = conditions_write(call->conditions, version_current(&key));
+    if (outcome == KIST__OUTCOME__OUTCOME_OK) {
+        outcome = version_replaced(&key, &replaced);
+    }
     if (outcome != KIST__OUTCOME__OUTCOME_OK) {
         (void)apply_refuse(apply, outcome);
         return;
     }
-    complete_write(&op, &checksum, old);
+    complete_write(&op, &key, &checksum);
 }

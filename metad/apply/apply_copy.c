@@ -5,37 +5,72 @@
  *     source: bucket, record, conditions, version    destination: bucket, conditions
  *     layout of the source's own -> reference at the source key
  *     layout that the source shares -> reference at that home: chains do not grow
- *     onto itself -> the record changes, the layout stays where it is
+ *     a version that the copy itself replaces (onto itself) -> the layout stays where it is
  */
 #include "metad/apply/conditions.h"
 #include "metad/apply/liveness.h"
+#include "metad/apply/lock.h"
 #include "metad/apply/record_check.h"
+#include "metad/apply/version.h"
 
-static bool copy_onto_itself(const Kist__CopyObject *copy)
+struct copy {
+    struct apply *apply;
+    const Kist__CopyObject *call;
+    struct version_key from;
+    struct version_key to;
+    struct version source;
+    struct version replaced;
+};
+
+/* The source's bytes are the ones that would be dropped. */
+static bool copy_takes_bytes(const struct copy *op)
 {
-    return copy->source_bucket_id == copy->bucket_id &&
-           slice_eq(message_bytes(copy->source_key), message_bytes(copy->key));
+    const Kist__Record *source = op->source.record;
+    const Kist__Record *replaced = op->replaced.record;
+
+    return replaced != NULL && op->from.bucket_id == op->to.bucket_id &&
+           slice_eq(op->from.key, op->to.key) && source->stamp == replaced->stamp &&
+           source->tie == replaced->tie;
 }
 
-static bool copy_check_source(struct apply *apply, const Kist__CopyObject *copy,
-                              const Kist__Record *source)
+static bool copy_find_source(struct copy *op)
 {
+    struct slice name = message_bytes(op->call->source_version);
+
+    if (name.len == 0) {
+        op->source.record = version_current(&op->from);
+        return op->source.record != NULL || apply_refuse(op->apply, KIST__OUTCOME__NO_SUCH_KEY);
+    }
+    if (!version_find(&op->from, name, &op->source)) {
+        return apply_refuse(op->apply, KIST__OUTCOME__NO_SUCH_VERSION);
+    }
+    return !op->source.record->delete_marker ||
+           apply_refuse(op->apply, KIST__OUTCOME__IS_DELETE_MARKER);
+}
+
+static bool copy_judge(struct copy *op)
+{
+    const Kist__CopyObject *copy = op->call;
     Kist__Outcome outcome;
 
-    if (source == NULL) {
-        return apply_refuse(apply, KIST__OUTCOME__NO_SUCH_KEY);
+    if (!copy_find_source(op)) {
+        return false;
     }
-    outcome = conditions_read(copy->source_conditions, source);
+    outcome = conditions_read(copy->source_conditions, op->source.record);
     if (outcome != KIST__OUTCOME__OUTCOME_OK) {
-        return apply_refuse(apply, outcome);
+        return apply_refuse(op->apply, outcome);
     }
-    if (copy->source_stamp != 0 && copy->source_stamp != source->stamp) {
-        return apply_refuse_text(apply, KIST__OUTCOME__PRECONDITION_FAILED, "source changed");
+    if (copy->source_stamp != 0 && copy->source_stamp != op->source.record->stamp) {
+        return apply_refuse_text(op->apply, KIST__OUTCOME__PRECONDITION_FAILED, "source changed");
     }
-    if (copy->size_max != 0 && source->size > copy->size_max) {
-        return apply_refuse(apply, KIST__OUTCOME__SOURCE_TOO_LARGE);
+    if (copy->size_max != 0 && op->source.record->size > copy->size_max) {
+        return apply_refuse(op->apply, KIST__OUTCOME__SOURCE_TOO_LARGE);
     }
-    return true;
+    outcome = conditions_write(copy->conditions, version_current(&op->to));
+    if (outcome == KIST__OUTCOME__OUTCOME_OK) {
+        outcome = version_replaced(&op->to, &op->replaced);
+    }
+    return outcome == KIST__OUTCOME__OUTCOME_OK || apply_refuse(op->apply, outcome);
 }
 
 static bool copy_check(struct apply *apply, const Kist__CopyObject *copy)
@@ -73,8 +108,9 @@ static Kist__Record *copy_record(struct apply *apply, const Kist__CopyObject *co
     Kist__Record *record = arena_alloc(apply->arena, sizeof(*record));
 
     *record = *source;
-    record->stamp = apply->stamp;
     record->owner = copy->record->owner;
+    record->acl = copy->record->acl;
+    record->lock = copy->record->lock;
     record->storage_class = copy->record->storage_class;
     if (copy->replace) {
         record->content_type = copy->record->content_type;
@@ -89,7 +125,7 @@ static Kist__Record *copy_record(struct apply *apply, const Kist__CopyObject *co
         record->checksums = copy->record->checksums;
         record->n_checksums = copy->record->n_checksums;
     }
-    if (copy->record->n_tags > 0) {
+    if (copy->replace_tags || copy->record->n_tags > 0) {
         record->tags = copy->record->tags;
         record->n_tags = copy->record->n_tags;
     }
@@ -129,49 +165,40 @@ static bool copy_share(struct apply *apply, const Kist__CopyObject *copy,
     return layout_add_reference(apply, reference, copy->bucket_id, message_bytes(copy->key));
 }
 
-static bool copy_bytes(struct apply *apply, const Kist__CopyObject *copy,
-                       const Kist__Record *source, Kist__Record *record)
+static bool copy_bytes(struct copy *op, Kist__Record *record)
 {
+    const Kist__Record *source = op->source.record;
+
     if (source->inline_body) {
-        return copy_inline(apply, copy, source);
+        return copy_inline(op->apply, op->call, source);
     }
-    if (source->layout_id.len == 0 || copy_onto_itself(copy)) {
+    if (source->layout_id.len == 0 || copy_takes_bytes(op)) {
         return true;
     }
-    return copy_share(apply, copy, source, record);
+    return copy_share(op->apply, op->call, source, record);
 }
 
 void apply_copy_object(struct apply *apply, const ProtobufCMessage *message)
 {
     const Kist__CopyObject *copy = (const Kist__CopyObject *)message;
-    struct slice key = message_bytes(copy->key);
-    const Kist__Record *source;
-    const Kist__Record *old;
+    struct version_cause cause = {.kind = KIST__CHANGE_KIND__CHANGE_COPY};
+    struct copy op = {.apply = apply, .call = copy};
     Kist__Record *record;
-    Kist__Outcome outcome;
 
     if (!copy_check(apply, copy)) {
         return;
     }
-    source = apply_current(apply, copy->source_bucket_id, message_bytes(copy->source_key));
-    if (!copy_check_source(apply, copy, source)) {
+    version_key_init(&op.from, apply, copy->source_bucket_id, message_bytes(copy->source_key));
+    version_key_init(&op.to, apply, copy->bucket_id, message_bytes(copy->key));
+    if (!copy_judge(&op) || !lock_check_new(apply, op.to.bucket, copy->record->lock)) {
         return;
     }
-    old = apply_current(apply, copy->bucket_id, key);
-    outcome = conditions_write(copy->conditions, old);
-    if (outcome != KIST__OUTCOME__OUTCOME_OK) {
-        (void)apply_refuse(apply, outcome);
+    record = copy_record(apply, copy, op.source.record);
+    record->lock = lock_of_new(apply, op.to.bucket, record->lock);
+    if (!copy_bytes(&op, record)) {
         return;
     }
-    record = copy_record(apply, copy, source);
-    if (!copy_bytes(apply, copy, source, record)) {
-        return;
-    }
-    if (old != NULL && (record->inline_body || !copy_onto_itself(copy))) {
-        layout_drop_record(apply, copy->bucket_id, key, old);
-    }
-    apply_put_current(apply, copy->bucket_id, key, record);
-    apply_usage(apply, copy->bucket_id, old == NULL ? 1 : 0,
-                (int64_t)record->size - (old != NULL ? (int64_t)old->size : 0), 0);
+    cause.user = message_bytes(record->owner);
+    version_put(&op.to, record, copy_takes_bytes(&op), &cause);
     apply->reply.record = record;
 }

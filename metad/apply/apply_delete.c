@@ -1,27 +1,51 @@
 /*
- * DELETE_OBJECTS: one to a thousand keys of a bucket. Each is judged by itself; a key that is
- * absent is a success, so that a client may repeat what it lost the answer of. Shards are reclaimed
- * later: no datad is asked.
+ * DELETE_OBJECTS: one to a thousand keys of a bucket, or versions of them. Each is judged by
+ * itself; what is absent is a success, so that a client may repeat what it lost the answer of.
+ * Shards are reclaimed later: no datad is asked.
+ *
+ *     no version   the bucket's state decides: removed, or a marker is made (version.h)
+ *     a version    is gone for good, be it an object or a marker; the next one becomes current
  */
 #include "metad/apply/conditions.h"
-#include "metad/apply/liveness.h"
+#include "metad/apply/version.h"
 
-static Kist__Outcome delete_item(struct apply *apply, uint64_t bucket_id,
-                                 const Kist__DeleteObjects__Item *item)
+static Kist__Outcome delete_version(struct version_key *key, const Kist__DeleteObjects__Item *item,
+                                    const struct version_cause *cause, Kist__Deleted *deleted)
 {
-    struct slice key = message_bytes(item->key);
-    const Kist__Record *old = apply_current(apply, bucket_id, key);
-    Kist__Outcome outcome = conditions_write(item->conditions, old);
-    struct row_key row;
+    struct version version;
+    Kist__Outcome outcome;
 
-    if (outcome != KIST__OUTCOME__OUTCOME_OK || old == NULL) {
+    (void)version_find(key, message_bytes(item->version), &version);
+    outcome = conditions_write(item->conditions, version.record);
+    if (outcome != KIST__OUTCOME__OUTCOME_OK || version.record == NULL) {
         return outcome;
     }
-    layout_drop_record(apply, bucket_id, key, old);
-    key_current(&row, bucket_id, key);
-    apply_delete(apply, FAMILY_CURRENT, &row);
-    apply_usage(apply, bucket_id, -1, -(int64_t)old->size, 0);
-    return KIST__OUTCOME__OUTCOME_OK;
+    outcome = version_remove(key, &version, cause, item->bypass_governance);
+    if (outcome == KIST__OUTCOME__OUTCOME_OK) {
+        deleted->delete_marker = version.record->delete_marker;
+        deleted->stamp = version.record->stamp;
+        deleted->tie = version.record->tie;
+        deleted->null_version = version.record->null_version;
+    }
+    return outcome;
+}
+
+static Kist__Outcome delete_item(struct apply *apply, const Kist__DeleteObjects *call,
+                                 const Kist__DeleteObjects__Item *item, Kist__Deleted *deleted)
+{
+    struct version_cause cause = {.kind = KIST__CHANGE_KIND__CHANGE_DELETE,
+                                  .user = message_bytes(call->user)};
+    struct version_key key;
+    Kist__Outcome outcome;
+
+    version_key_init(&key, apply, call->bucket_id, message_bytes(item->key));
+    if (item->version.len > 0) {
+        return delete_version(&key, item, &cause, deleted);
+    }
+    outcome = conditions_write(item->conditions, version_current(&key));
+    return outcome != KIST__OUTCOME__OUTCOME_OK
+               ? outcome
+               : version_delete_newest(&key, &cause, item->bypass_governance, deleted);
 }
 
 void apply_delete_objects(struct apply *apply, const ProtobufCMessage *message)
@@ -47,7 +71,7 @@ void apply_delete_objects(struct apply *apply, const ProtobufCMessage *message)
 
         kist__deleted__init(deleted);
         deleted->key = call->items[i]->key;
-        deleted->outcome = delete_item(apply, call->bucket_id, call->items[i]);
+        deleted->outcome = delete_item(apply, call, call->items[i], deleted);
         apply->reply.deleted[i] = deleted;
     }
 }

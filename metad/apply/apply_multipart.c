@@ -7,6 +7,7 @@
  */
 #include "common/base/assert.h"
 #include "metad/apply/liveness.h"
+#include "metad/apply/lock.h"
 #include "metad/apply/record_check.h"
 #include "metad/apply/upload.h"
 
@@ -50,7 +51,8 @@ void apply_create_upload(struct apply *apply, const ProtobufCMessage *message)
         (void)apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "upload");
         return;
     }
-    if (!record_check(apply, upload->template_)) {
+    if (!record_check(apply, upload->template_) ||
+        !lock_check_new(apply, apply_bucket(apply, call->bucket_id), upload->template_->lock)) {
         return;
     }
     if (upload_load(apply, call->bucket_id, key, message_bytes(upload->upload_id)) != NULL) {

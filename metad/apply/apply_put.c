@@ -10,7 +10,9 @@
 #include "common/base/assert.h"
 #include "metad/apply/conditions.h"
 #include "metad/apply/layout_writer.h"
+#include "metad/apply/lock.h"
 #include "metad/apply/record_check.h"
+#include "metad/apply/version.h"
 
 /* Pieces of the whole layout: in the command when the record cannot hold them. */
 static Kist__Piece **put_pieces(const Kist__PutObject *put, size_t *count)
@@ -51,21 +53,26 @@ static bool put_check_body(struct apply *apply, const Kist__PutObject *put)
            layout_check_new(apply, &layout);
 }
 
-static bool put_check(struct apply *apply, const Kist__PutObject *put, const Kist__Record *old)
+static bool put_check(struct apply *apply, const Kist__PutObject *put, struct version_key *key)
 {
+    struct version replaced;
     Kist__Outcome outcome;
 
     if (put->record == NULL || put->record->shared != NULL) {
         return apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "record");
     }
-    outcome = conditions_write(put->conditions, old);
+    outcome = conditions_write(put->conditions, version_current(key));
+    if (outcome == KIST__OUTCOME__OUTCOME_OK) {
+        outcome = version_replaced(key, &replaced);
+    }
     if (outcome != KIST__OUTCOME__OUTCOME_OK) {
         return apply_refuse(apply, outcome);
     }
     if (put->record->size > LIMIT_PUT_BYTES) {
         return apply_refuse(apply, KIST__OUTCOME__ENTITY_TOO_LARGE);
     }
-    return record_check(apply, put->record) && put_check_body(apply, put);
+    return record_check(apply, put->record) &&
+           lock_check_new(apply, key->bucket, put->record->lock) && put_check_body(apply, put);
 }
 
 static void put_layout(struct apply *apply, const Kist__PutObject *put, Kist__Record *record)
@@ -91,30 +98,30 @@ static void put_layout(struct apply *apply, const Kist__PutObject *put, Kist__Re
 void apply_put_object(struct apply *apply, const ProtobufCMessage *message)
 {
     const Kist__PutObject *put = (const Kist__PutObject *)message;
-    struct slice key = message_bytes(put->key);
     Kist__Record *record = put->record;
-    const Kist__Record *old;
+    struct version_cause cause = {.kind = KIST__CHANGE_KIND__CHANGE_PUT};
+    struct version_key key;
 
     if (!apply_check_bucket(apply, put->bucket_id, put->generation) ||
         !apply_check_key(apply, put->key)) {
         return;
     }
-    old = apply_current(apply, put->bucket_id, key);
-    if (!put_check(apply, put, old)) {
+    version_key_init(&key, apply, put->bucket_id, message_bytes(put->key));
+    if (!put_check(apply, put, &key)) {
         return;
     }
-    if (old != NULL) {
-        layout_drop_record(apply, put->bucket_id, key, old);
-    }
-    record->stamp = apply->stamp;
     record->part_count = 0;
+    record->delete_marker = false;
+    record->lock = lock_of_new(apply, key.bucket, record->lock);
     if (record->layout_id.len > 0) {
         put_layout(apply, put, record);
     } else if (record->inline_body) {
-        apply_put_inline(apply, put->bucket_id, key, apply->stamp, apply->body);
+        apply_put_inline(apply, put->bucket_id, key.key, apply->stamp, apply->body);
     }
-    apply_put_current(apply, put->bucket_id, key, record);
-    apply_usage(apply, put->bucket_id, old == NULL ? 1 : 0,
-                (int64_t)record->size - (old != NULL ? (int64_t)old->size : 0), 0);
+    if (put->change != 0) {
+        cause.kind = (Kist__ChangeKind)put->change;
+    }
+    cause.user = message_bytes(record->owner);
+    version_put(&key, record, false, &cause);
     apply->reply.record = record;
 }

@@ -199,14 +199,13 @@ static bool mark_pieces(struct set_durable *op, Kist__Piece *const *pieces, size
     return changed;
 }
 
-static void mark_current(struct set_durable *op)
+static void mark_owner(struct set_durable *op)
 {
-    Kist__Record *record = apply_current(op->apply, op->layout.bucket_id, op->layout.key);
+    bool in_history;
+    Kist__Record *record = layout_owner(op->apply, &op->layout, &in_history);
 
-    if (record != NULL && record->shared == NULL &&
-        slice_eq(message_bytes(record->layout_id), op->layout.id) &&
-        mark_pieces(op, record->pieces, record->n_pieces)) {
-        apply_put_current(op->apply, op->layout.bucket_id, op->layout.key, record);
+    if (record != NULL && mark_pieces(op, record->pieces, record->n_pieces)) {
+        layout_put_owner(op->apply, &op->layout, record, in_history);
     }
 }
 
@@ -273,7 +272,7 @@ void apply_set_durable(struct apply *apply, const ProtobufCMessage *message)
         !apply_check_id(apply, call->extent_id)) {
         return;
     }
-    mark_current(&op);
+    mark_owner(&op);
     mark_home(&op);
     mark_rows(&op, FAMILY_ROWS, KIND_LAYOUT, op.layout.id);
     if (!op.found) {

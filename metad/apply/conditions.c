@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "common/client/version_id.h"
+
 enum { ETAG_BYTES_MAX = 32, ETAG_TEXT_MAX = 2 * ETAG_BYTES_MAX + 16 };
 
 static const uint64_t NS_PER_S = 1000000000ULL;
@@ -35,7 +37,18 @@ bool conditions_etag_is(const Kist__Record *record, struct slice text)
 static bool wants_match(const Kist__Conditions *conditions)
 {
     return conditions->if_match.len > 0 || conditions->has_if_match_size ||
-           conditions->if_match_last_modified != 0;
+           conditions->if_match_last_modified != 0 || conditions->if_match_version.len > 0;
+}
+
+static bool version_is(const Kist__Record *record, struct slice name)
+{
+    uint64_t stamp;
+    uint32_t tie;
+
+    if (version_id_is_null(name)) {
+        return record->null_version;
+    }
+    return version_id_unpack(name, &stamp, &tie) && record->stamp == stamp && record->tie == tie;
 }
 
 static bool matches(const Kist__Conditions *conditions, const Kist__Record *current)
@@ -45,6 +58,10 @@ static bool matches(const Kist__Conditions *conditions, const Kist__Record *curr
         return false;
     }
     if (conditions->has_if_match_size && conditions->if_match_size != current->size) {
+        return false;
+    }
+    if (conditions->if_match_version.len > 0 &&
+        !version_is(current, message_bytes(conditions->if_match_version))) {
         return false;
     }
     return conditions->if_match_last_modified == 0 ||

@@ -163,23 +163,68 @@ bool layout_check_new(struct apply *apply, const struct layout_name *layout)
            apply_refuse(apply, KIST__OUTCOME__CONDEMNED);
 }
 
-/* The record at the home that owns the layout, or NULL. Only objects are copied from, so part rows
- * need not be searched. */
-static Kist__Record *owner_record(struct apply *apply, const struct layout_name *layout)
+static bool record_owns(const Kist__Record *record, const struct layout_name *layout)
+{
+    return record != NULL && record->shared == NULL &&
+           slice_eq(message_bytes(record->layout_id), layout->id);
+}
+
+/* Where in history the owner lies; false: it does not lie there. */
+static bool owner_in_history(struct apply *apply, const struct layout_name *layout,
+                             struct row_key *out)
+{
+    const Kist__VersionName *name;
+    struct row_key row;
+
+    key_object(&row, layout->bucket_id, layout->key, KIND_OWNER, layout->id);
+    name = apply_load(apply, FAMILY_ROWS, &row, &kist__version_name__descriptor);
+    if (name == NULL) {
+        return false;
+    }
+    key_history(out, layout->bucket_id, layout->key, name->stamp, name->tie);
+    return true;
+}
+
+/* Only objects are copied from, so part rows need not be searched. */
+Kist__Record *layout_owner(struct apply *apply, const struct layout_name *layout, bool *in_history)
 {
     Kist__Record *record = apply_current(apply, layout->bucket_id, layout->key);
+    struct row_key row;
 
-    if (record == NULL || record->shared != NULL ||
-        !slice_eq(message_bytes(record->layout_id), layout->id)) {
+    *in_history = false;
+    if (record_owns(record, layout)) {
+        return record;
+    }
+    if (!owner_in_history(apply, layout, &row)) {
+        return NULL;
+    }
+    *in_history = true;
+    record = apply_load(apply, FAMILY_HISTORY, &row, &kist__record__descriptor);
+    if (!record_owns(record, layout)) {
+        apply_fail(apply, "the owner of a layout is not where its row says");
         return NULL;
     }
     return record;
 }
 
+void layout_put_owner(struct apply *apply, const struct layout_name *layout,
+                      const Kist__Record *record, bool in_history)
+{
+    struct row_key row;
+
+    if (!in_history) {
+        apply_put_current(apply, layout->bucket_id, layout->key, record);
+        return;
+    }
+    key_history(&row, layout->bucket_id, layout->key, record->stamp, record->tie);
+    apply_put_message(apply, FAMILY_HISTORY, &row, &record->base);
+}
+
 /* The first reference beside the owner's: from now on the home row decides. */
 static Kist__Home *make_home(struct apply *apply, const struct layout_name *layout)
 {
-    const Kist__Record *record = owner_record(apply, layout);
+    bool in_history;
+    const Kist__Record *record = layout_owner(apply, layout, &in_history);
     Kist__Home *home;
 
     if (record == NULL) {
@@ -401,8 +446,10 @@ static bool part_names(struct apply *apply, const struct layout_name *layout)
 
 bool layout_is_named(struct apply *apply, const struct layout_name *layout, const Kist__Home *home)
 {
+    bool in_history;
+
     if (home != NULL && home->reference_count > 0) {
         return true;
     }
-    return owner_record(apply, layout) != NULL || part_names(apply, layout);
+    return layout_owner(apply, layout, &in_history) != NULL || part_names(apply, layout);
 }

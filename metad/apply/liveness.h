@@ -2,8 +2,8 @@
  * Who keeps data alive (DESIGN 4.4). A layout has one home: the (bucket, key) it was first written
  * under.
  *
- *     no home row         its owner (the current record or part row at the home that names it) is
- *                         its only reference
+ *     no home row         its owner (the current or older version or part row at the home that
+ *                         names it) is its only reference
  *     home row, live      the references are the rows `home_reference` beside it: the owner's (its
  *                         id is the layout's own) and one per copy
  *     home row, condemned nothing may name it any more; shards are being deleted
@@ -52,13 +52,21 @@ void layout_remove_reference(struct apply *apply, const Kist__Reference *referen
 
 /* ---- What stops naming a layout ---- */
 
-/* A record that is no longer current: overwritten or deleted. Its inline bytes go in the same
- * batch. */
+/* A version that is gone: overwritten or deleted. Its inline bytes go in the same batch. */
 void layout_drop_record(struct apply *apply, uint64_t bucket_id, struct slice key,
                         const Kist__Record *record);
 /* A part that was replaced, aborted, or not listed. */
 void layout_drop_part(struct apply *apply, uint64_t bucket_id, struct slice key,
                       const Kist__Part *part);
+
+/* ---- The owner ---- */
+
+/* The version at the home that owns the layout, current or (by its `owner` row) in history. NULL:
+ * none, or a part. */
+Kist__Record *layout_owner(struct apply *apply, const struct layout_name *layout, bool *in_history);
+/* The same record with other shards of its pieces, in its place. */
+void layout_put_owner(struct apply *apply, const struct layout_name *layout,
+                      const Kist__Record *record, bool in_history);
 
 /* ---- For condemn ---- */
 

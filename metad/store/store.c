@@ -73,6 +73,7 @@ enum rc meta_store_open(struct store **out, const struct store_options *options,
     store = mem_alloc(sizeof(*store));
     store->kv = opened;
     store->buckets = bucket_table_new();
+    store->bucket_cache = bucket_cache_new();
     atomic_init(&store->references, 1);
     atomic_init(&store->parties, 2);
     *out = store;
@@ -114,6 +115,7 @@ static void store_part(struct store *store)
 {
     if (atomic_fetch_sub_explicit(&store->parties, 1, memory_order_acq_rel) == 1) {
         bucket_table_free(store->buckets);
+        bucket_cache_free(store->bucket_cache);
         mem_free(store);
     }
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "common/kv/kv.h"
+#include "metad/store/bucket_cache.h"
 #include "metad/store/bucket_table.h"
 #include "metad/store/keyspace.h"
 
@@ -31,7 +32,8 @@ struct store_options {
 
 struct store {
     struct kv *kv;
-    struct bucket_table *buckets; /* mirrors the range's bucket rows; kept by the machine */
+    struct bucket_table *buckets;      /* mirrors the range's bucket rows; kept by the machine */
+    struct bucket_cache *bucket_cache; /* of the apply queue */
     /* Private. */
     _Atomic uint32_t references;
     _Atomic uint32_t parties; /* readers together, and the owner */
