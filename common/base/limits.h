@@ -17,6 +17,7 @@ enum {
     LIMIT_OBJECT_TAGS = 10, /* tags (AWS) */
     LIMIT_TAG_KEY_CHARACTERS = 128,
     LIMIT_TAG_VALUE_CHARACTERS = 256,
+    LIMIT_ACL_GRANTS = 100, /* of one list (AWS) */
 
     /* ---- HTTP ---- */
     LIMIT_HTTP_HEAD_BYTES =
@@ -35,6 +36,12 @@ enum {
     LIMIT_XML_BODY_BYTES = 2 * 1024 *
         1024, /* CompleteMultipartUpload of 10,000 parts with checksums: 1.5 MB */
     LIMIT_XML_DEPTH = 16,
+    LIMIT_CORS_BYTES = 64 * 1024, /* a CORS document (AWS) */
+    LIMIT_CORS_RULES = 100,       /* (AWS) */
+    LIMIT_CORS_ID_BYTES = 255,    /* (AWS) */
+    LIMIT_WEBSITE_BYTES = 128 * 1024, /* a website document (AWS) */
+    LIMIT_ROUTING_RULES = 50,         /* of a website (AWS) */
+    LIMIT_FORM_BYTES = 20 * 1024,     /* fields of a form before its file (AWS) */
     LIMIT_DELETE_KEYS = 1000, /* DeleteObjects (AWS) */
     LIMIT_LIST_KEYS = 1000,   /* a page (AWS) */
     LIMIT_PARTS = 10000,      /* of an upload (AWS) */
@@ -52,6 +59,8 @@ enum {
     LIMIT_SETTINGS_BYTES = 512 * 1024,        /* all settings of a bucket: every view holds them */
     LIMIT_INLINE_BYTES = 16 * 1024,           /* bodies in metad (DESIGN 5.1) */
     LIMIT_REPLICAS = 7,
+    LIMIT_DUE_ROWS = 256, /* of one RUN_DUE: some 10 ms of apply */
+    LIMIT_JOBS = 10000,   /* rows of jobs, finished ones too; they are read whole */
 
     /* ---- Data (DESIGN 5.1, 5.3) ---- */
     LIMIT_REPLICA_BYTES = 128 * 1024, /* larger extents are striped */

@@ -1,5 +1,42 @@
 #include "gateway/access/acl.h"
 
+#include "common/base/assert.h"
+
+static struct slice acl_slice(ProtobufCBinaryData field)
+{
+    return slice_of(field.data, field.len);
+}
+
+static ProtobufCBinaryData acl_field(struct slice from)
+{
+    return (ProtobufCBinaryData){.len = from.len, .data = (uint8_t *)(uintptr_t)from.data};
+}
+
+/* ---- Ownership ---- */
+
+static const char *const ownership_names[] = {
+    [OWNERSHIP_ENFORCED] = "BucketOwnerEnforced",
+    [OWNERSHIP_PREFERRED] = "BucketOwnerPreferred",
+    [OWNERSHIP_WRITER] = "ObjectWriter",
+};
+
+const char *acl_ownership_name(enum ownership_rule rule)
+{
+    ASSERT(rule >= OWNERSHIP_ENFORCED && rule <= OWNERSHIP_WRITER);
+    return ownership_names[rule];
+}
+
+bool acl_ownership_parse(struct slice name, enum ownership_rule *rule)
+{
+    for (int i = OWNERSHIP_ENFORCED; i <= OWNERSHIP_WRITER; i++) {
+        if (slice_eq_str(name, ownership_names[i])) {
+            *rule = (enum ownership_rule)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 enum ownership_rule acl_ownership(const Kist__Bucket *bucket)
 {
     if (bucket->settings == NULL || bucket->settings->ownership == NULL) {
@@ -8,11 +45,33 @@ enum ownership_rule acl_ownership(const Kist__Bucket *bucket)
     return (enum ownership_rule)bucket->settings->ownership->rule;
 }
 
+const Kist__Acl *acl_of_bucket(const Kist__Bucket *bucket)
+{
+    if (bucket->settings == NULL || acl_ownership(bucket) == OWNERSHIP_ENFORCED) {
+        return NULL;
+    }
+    return bucket->settings->acl;
+}
+
+const Kist__Acl *acl_of_object(const Kist__Bucket *bucket, const Kist__Record *record)
+{
+    return acl_ownership(bucket) == OWNERSHIP_ENFORCED ? NULL : record->acl;
+}
+
+struct slice acl_object_owner(const Kist__Bucket *bucket, const Kist__Record *record)
+{
+    bool the_buckets = acl_ownership(bucket) == OWNERSHIP_ENFORCED || record->owner.len == 0;
+
+    return acl_slice(the_buckets ? bucket->owner : record->owner);
+}
+
+/* ---- Lists ---- */
+
 static bool grant_is_for(const Kist__Grant *grant, struct slice user, bool ignore_public)
 {
     switch (grant->grantee) {
     case ACL_USER:
-        return user.len > 0 && slice_eq(slice_of(grant->user.data, grant->user.len), user);
+        return user.len > 0 && slice_eq(acl_slice(grant->user), user);
     case ACL_EVERYBODY:
         return !ignore_public;
     case ACL_AUTHENTICATED:
@@ -49,17 +108,44 @@ bool acl_is_public(const Kist__Acl *acl)
     return false;
 }
 
-static Kist__Grant *grant_new(struct arena *arena, enum acl_grantee grantee, struct slice user,
-                              uint32_t permissions)
+bool acl_is_private(const Kist__Acl *acl, struct slice owner)
+{
+    bool full = acl == NULL;
+
+    for (size_t i = 0; acl != NULL && i < acl->n_grants; i++) {
+        const Kist__Grant *grant = acl->grants[i];
+
+        if (grant->grantee != ACL_USER || !slice_eq(acl_slice(grant->user), owner)) {
+            return false;
+        }
+        full = full || (grant->permissions & ACL_FULL_CONTROL) != 0;
+    }
+    return full;
+}
+
+Kist__Acl *acl_new(struct arena *arena, struct slice owner, size_t grants_max)
+{
+    Kist__Acl *acl = arena_alloc(arena, sizeof(*acl));
+
+    kist__acl__init(acl);
+    acl->owner = acl_field(owner);
+    acl->grants = arena_alloc(arena, grants_max * sizeof(struct Kist__Grant *));
+    return acl;
+}
+
+void acl_add(struct arena *arena, Kist__Acl *acl, enum acl_grantee grantee, struct slice user,
+             uint32_t permission)
 {
     Kist__Grant *grant = arena_alloc(arena, sizeof(*grant));
 
     kist__grant__init(grant);
     grant->grantee = grantee;
-    grant->user = (ProtobufCBinaryData){.len = user.len, .data = (uint8_t *)(uintptr_t)user.data};
-    grant->permissions = permissions;
-    return grant;
+    grant->user = acl_field(user);
+    grant->permissions = permission;
+    acl->grants[acl->n_grants++] = grant;
 }
+
+/* ---- Canned ones ---- */
 
 struct canned {
     const char *name;
@@ -79,41 +165,30 @@ static const struct canned canned_acls[] = {
     {"log-delivery-write",        ACL_LOG_DELIVERY,  false, ACL_WRITE | ACL_READ_ACP},
 };
 
-static uint32_t canned_grants(struct arena *arena, const struct canned *canned, struct slice owner,
-                              struct slice bucket_owner, Kist__Grant **out)
-{
-    uint32_t count = 0;
-
-    out[count++] = grant_new(arena, ACL_USER, owner, ACL_FULL_CONTROL);
-    if (canned->grantee == 0 || (canned->bucket_owner && slice_eq(owner, bucket_owner))) {
-        return count;
-    }
-    /* As AWS shows it: one grant a permission. */
-    for (uint32_t bit = ACL_READ; bit <= ACL_FULL_CONTROL; bit <<= 1) {
-        if ((canned->permissions & bit) != 0) {
-            out[count++] = grant_new(arena, canned->grantee,
-                                     canned->bucket_owner ? bucket_owner : SLICE_EMPTY, bit);
-        }
-    }
-    return count;
-}
-
 Kist__Acl *acl_canned(struct arena *arena, struct slice name, struct slice owner,
                       struct slice bucket_owner)
 {
     enum { CANNED_GRANTS_MAX = 6 };
+    const struct canned *canned = NULL;
+    Kist__Acl *acl;
 
-    for (size_t i = 0; i < sizeof(canned_acls) / sizeof(canned_acls[0]); i++) {
-        if (slice_eq_str(name, canned_acls[i].name)) {
-            Kist__Acl *acl = arena_alloc(arena, sizeof(*acl));
-
-            kist__acl__init(acl);
-            acl->owner =
-                (ProtobufCBinaryData){.len = owner.len, .data = (uint8_t *)(uintptr_t)owner.data};
-            acl->grants = arena_alloc(arena, CANNED_GRANTS_MAX * sizeof(*acl->grants));
-            acl->n_grants = canned_grants(arena, &canned_acls[i], owner, bucket_owner, acl->grants);
-            return acl;
+    for (size_t i = 0; canned == NULL && i < ARRAY_LEN(canned_acls); i++) {
+        canned = slice_eq_str(name, canned_acls[i].name) ? &canned_acls[i] : NULL;
+    }
+    if (canned == NULL) {
+        return NULL;
+    }
+    acl = acl_new(arena, owner, CANNED_GRANTS_MAX);
+    acl_add(arena, acl, ACL_USER, owner, ACL_FULL_CONTROL);
+    if (canned->grantee == 0 || (canned->bucket_owner && slice_eq(owner, bucket_owner))) {
+        return acl;
+    }
+    /* As AWS shows it: one grant a permission. */
+    for (uint32_t bit = ACL_READ; bit <= ACL_FULL_CONTROL; bit <<= 1) {
+        if ((canned->permissions & bit) != 0) {
+            acl_add(arena, acl, canned->grantee, canned->bucket_owner ? bucket_owner : SLICE_EMPTY,
+                    bit);
         }
     }
-    return NULL;
+    return acl;
 }

@@ -32,6 +32,16 @@ enum ownership_rule {
 /* The bucket's rule; what was never set is OWNERSHIP_ENFORCED (AWS since 2023). */
 enum ownership_rule acl_ownership(const Kist__Bucket *bucket);
 
+/* Names as in S3 ("BucketOwnerEnforced", ...). */
+const char *acl_ownership_name(enum ownership_rule rule);
+bool acl_ownership_parse(struct slice name, enum ownership_rule *rule);
+
+/* What counts for a bucket or an object of it, given the bucket's ownership rule: the list (NULL:
+ * the owner's alone) and the owner. A record without an owner is the bucket owner's. */
+const Kist__Acl *acl_of_bucket(const Kist__Bucket *bucket);
+const Kist__Acl *acl_of_object(const Kist__Bucket *bucket, const Kist__Record *record);
+struct slice acl_object_owner(const Kist__Bucket *bucket, const Kist__Record *record);
+
 /* Bits of acl_permission that `acl` grants the caller (FULL_CONTROL spelled out as ACL_ALL). `acl`
  * NULL: only the owner, `owner`. `user` empty: anonymous. `ignore_public`: grants to everybody and
  * to all authenticated users do not count (public access block). */
@@ -39,6 +49,15 @@ uint32_t acl_permissions(const Kist__Acl *acl, struct slice owner, struct slice 
                          bool ignore_public);
 /* Does it grant anything to everybody or to all authenticated users? */
 bool acl_is_public(const Kist__Acl *acl);
+
+/* Does it grant FULL_CONTROL to `owner` and nothing to anybody else? (NULL does.) */
+bool acl_is_private(const Kist__Acl *acl, struct slice owner);
+
+/* A list without grants, with room for `grants_max`. */
+Kist__Acl *acl_new(struct arena *arena, struct slice owner, size_t grants_max);
+/* `permission`: one bit. Borrows `user`. There must be room. */
+void acl_add(struct arena *arena, Kist__Acl *acl, enum acl_grantee grantee, struct slice user,
+             uint32_t permission);
 
 /* A canned ACL by its name ("private", "public-read", ...); NULL: there is none of that name.
  * Arena memory; borrows the names of the owners. */

@@ -1,0 +1,243 @@
+#include "gateway/s3/acl_request.h"
+
+#include "gateway/s3/acl_document.h"
+#include "gateway/s3/setting.h"
+
+Kist__Ownership *s3_ownership(struct s3_request *req, enum ownership_rule rule, bool unset)
+{
+    Kist__Ownership *ownership = arena_alloc(req->arena, sizeof(*ownership));
+
+    kist__ownership__init(ownership);
+    ownership->rule = (uint32_t)rule;
+    ownership->unset = unset;
+    return ownership;
+}
+
+/* ---- Parsing ---- */
+
+static Kist__Acl *request_canned(struct s3_request *req, struct slice name, struct slice owner,
+                                 struct slice bucket_owner)
+{
+    Kist__Acl *acl = acl_canned(req->arena, name, owner, bucket_owner);
+
+    if (acl == NULL) {
+        (void)s3_fail(req, S3_InvalidArgument, NULL);
+        s3_error_detail(req, "ArgumentName", SLICE("x-amz-acl"));
+        s3_error_detail(req, "ArgumentValue", name);
+        return NULL;
+    }
+    if (slice_eq(name, SLICE("aws-exec-read"))) {
+        (void)s3_fail(req, S3_NotImplemented, "The canned ACL aws-exec-read is not implemented.");
+        s3_error_detail(req, "Header", SLICE("x-amz-acl"));
+        return NULL;
+    }
+    return acl;
+}
+
+/* NULL with req->error S3_OK: no header asks for an ACL. */
+static Kist__Acl *request_headers(struct s3_request *req, struct slice owner,
+                                  struct slice bucket_owner)
+{
+    struct slice canned = s3_header(req, "x-amz-acl");
+
+    if (canned.len == 0) {
+        return acl_from_headers(req, owner);
+    }
+    if (acl_headers_present(req)) {
+        (void)s3_fail(req, S3_InvalidRequest,
+                      "Specifying both Canned ACLs and Header Grants is not allowed");
+        return NULL;
+    }
+    return request_canned(req, canned, owner, bucket_owner);
+}
+
+/* For operations whose whole purpose is an ACL. NULL: it failed. */
+static Kist__Acl *request_headers_or_document(struct s3_request *req, struct slice owner,
+                                              struct slice bucket_owner)
+{
+    Kist__Acl *acl = request_headers(req, owner, bucket_owner);
+
+    if (req->error != S3_OK) {
+        return NULL;
+    }
+    if (acl != NULL && req->document.len > 0) {
+        (void)s3_fail(req, S3_UnexpectedContent, NULL);
+        return NULL;
+    }
+    if (acl == NULL && req->document.len == 0) {
+        (void)s3_fail(req, S3_MissingSecurityHeader, NULL);
+        s3_error_detail(req, "MissingHeaderName", SLICE("x-amz-acl"));
+        return NULL;
+    }
+    return acl != NULL ? acl : acl_from_document(req, owner);
+}
+
+/* ---- Is it allowed here ---- */
+
+static enum step_result request_allowed(struct s3_request *req, const Kist__Acl *acl,
+                                        enum ownership_rule rule, struct slice owner,
+                                        enum s3_error when_off)
+{
+    const Kist__PublicAccessBlock *block =
+        req->bucket != NULL ? s3_settings(req->bucket)->public_access_block : NULL;
+
+    if (rule == OWNERSHIP_ENFORCED && !acl_is_private(acl, owner)) {
+        return s3_fail(req, when_off, NULL);
+    }
+    if (block != NULL && block->block_public_acls && acl_is_public(acl)) {
+        return s3_fail(req, S3_AccessDenied, NULL);
+    }
+    return STEP_NEXT;
+}
+
+/* ---- Do the grantees exist ---- */
+
+static bool request_user_exists(const struct view *view, struct slice name)
+{
+    for (size_t i = 0; i < view_user_count(view); i++) {
+        if (slice_eq(s3_slice(view_user_at(view, i)->name), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first grant to somebody who is not there. */
+static const Kist__Grant *request_unknown(struct s3_request *req, Kist__Acl *acl)
+{
+    const struct view *view = req->gateway->meta->view(req->gateway->meta);
+
+    for (size_t i = 0; acl != NULL && i < acl->n_grants; i++) {
+        Kist__Grant *grant = acl->grants[i];
+
+        if (grant->grantee != ACL_USER && grant->grantee != ACL_BY_EMAIL) {
+            continue;
+        }
+        if (!slice_eq(s3_slice(grant->user), s3_slice(acl->owner)) &&
+            !request_user_exists(view, s3_slice(grant->user))) {
+            return grant;
+        }
+        grant->grantee = ACL_USER; /* users have no addresses but their names */
+    }
+    return NULL;
+}
+
+static enum step_result request_users(struct s3_request *req, struct acl_request *request)
+{
+    struct meta_client *meta = req->gateway->meta;
+    const Kist__Grant *unknown = request_unknown(req, request->acl);
+    enum step_result result;
+
+    if (unknown == NULL) {
+        if (acl_is_private(request->acl, request->owner)) {
+            request->acl = NULL;
+        }
+        return STEP_NEXT;
+    }
+    if (!request->refreshed) {
+        request->refreshed = true;
+        result = meta->refresh(meta, &request->refresh, &req->task);
+        if (result == STEP_WAIT) {
+            return STEP_AGAIN;
+        }
+        return result == STEP_NEXT ? STEP_REPEAT : result;
+    }
+    if (unknown->grantee == ACL_BY_EMAIL) {
+        return s3_fail(req, S3_UnresolvableGrantByEmailAddress, NULL);
+    }
+    (void)s3_fail(req, S3_InvalidArgument, "Invalid id");
+    s3_error_detail(req, "ArgumentName", SLICE("CanonicalUser/ID"));
+    s3_error_detail(req, "ArgumentValue", s3_slice(unknown->user));
+    return STEP_FAIL;
+}
+
+/* ---- Objects that are being written ---- */
+
+static enum step_result request_for_write(struct s3_request *req, struct acl_request *request)
+{
+    enum ownership_rule rule = acl_ownership(req->bucket);
+    struct slice bucket_owner = s3_slice(req->bucket->owner);
+    bool the_buckets = rule == OWNERSHIP_ENFORCED || req->auth.user.len == 0 ||
+                       (rule == OWNERSHIP_PREFERRED &&
+                        slice_eq(s3_header(req, "x-amz-acl"), SLICE("bucket-owner-full-control")));
+
+    request->owner = the_buckets ? bucket_owner : req->auth.user;
+    request->acl = request_headers(req, request->owner, bucket_owner);
+    request->generation = req->bucket->generation;
+    if (req->error != S3_OK) {
+        return STEP_FAIL;
+    }
+    return request_allowed(req, request->acl, rule, request->owner,
+                           S3_AccessControlListNotSupported);
+}
+
+enum step_result s3_acl_from_request(struct s3_request *req, struct acl_request *request)
+{
+    if (request->generation != req->bucket->generation &&
+        request_for_write(req, request) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    return request_users(req, request);
+}
+
+enum step_result s3_acl_to_record(struct s3_request *req, struct acl_request *request,
+                                  Kist__Record *record)
+{
+    if (request->generation != req->bucket->generation) {
+        if (request_for_write(req, request) == STEP_FAIL) {
+            return STEP_FAIL;
+        }
+        request->refreshed = true; /* they were there a moment ago: the view need not be newer */
+        if (request_users(req, request) == STEP_FAIL) {
+            return STEP_FAIL;
+        }
+    }
+    record->owner = s3_bytes(request->owner);
+    record->acl = request->acl;
+    return STEP_NEXT;
+}
+
+/* ---- Operations on ACLs ---- */
+
+static enum step_result request_for_acl(struct s3_request *req, struct acl_request *request,
+                                        struct slice owner)
+{
+    if (request->generation == 0) {
+        request->owner = owner;
+        request->generation = req->bucket->generation;
+        request->acl = request_headers_or_document(req, owner, s3_slice(req->bucket->owner));
+        if (request->acl == NULL ||
+            request_allowed(req, request->acl, acl_ownership(req->bucket), owner,
+                            S3_AccessControlListNotSupported) == STEP_FAIL) {
+            return STEP_FAIL;
+        }
+    }
+    return request_users(req, request);
+}
+
+enum step_result s3_acl_for_object(struct s3_request *req, struct acl_request *request,
+                                   struct slice owner)
+{
+    return request_for_acl(req, request, owner);
+}
+
+enum step_result s3_acl_for_bucket(struct s3_request *req, struct acl_request *request)
+{
+    return request_for_acl(req, request, s3_slice(req->bucket->owner));
+}
+
+enum step_result s3_acl_for_new_bucket(struct s3_request *req, struct acl_request *request,
+                                       enum ownership_rule rule)
+{
+    if (request->generation == 0) {
+        request->owner = req->auth.user;
+        request->generation = 1;
+        request->acl = request_headers(req, request->owner, request->owner);
+        if (req->error != S3_OK ||
+            request_allowed(req, request->acl, rule, request->owner,
+                            S3_InvalidBucketAclWithObjectOwnership) == STEP_FAIL) {
+            return STEP_FAIL;
+        }
+    }
+    return request_users(req, request);
+}
