@@ -1,6 +1,7 @@
 #include "gateway/s3/conditions.h"
 
 #include "common/codec/time_format.h"
+#include "gateway/s3/object_lookup.h"
 
 /* ---- Entity tags ---- */
 
@@ -122,6 +123,23 @@ static bool condition_single_tag(struct slice header, ProtobufCBinaryData *out)
     return true;
 }
 
+/* x-amz-if-match-version-id, which is ours: the newest version must be this one. */
+static enum step_result condition_version(struct s3_request *req, Kist__Conditions *out, bool *any)
+{
+    struct slice text = s3_header(req, "x-amz-if-match-version-id");
+    struct slice version;
+
+    if (text.data == NULL) {
+        return STEP_NEXT;
+    }
+    if (s3_version_read(req, "x-amz-if-match-version-id", text, &version) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    out->if_match_version = s3_bytes(version);
+    *any = true;
+    return STEP_NEXT;
+}
+
 enum step_result s3_write_conditions(struct s3_request *req, Kist__Conditions *out, bool *any)
 {
     struct slice match = s3_header(req, "if-match");
@@ -137,6 +155,9 @@ enum step_result s3_write_conditions(struct s3_request *req, Kist__Conditions *o
             return condition_not_implemented(req, "If-None-Match");
         }
         out->if_none_match = s3_bytes(SLICE("*"));
+    }
+    if (condition_version(req, out, any) == STEP_FAIL) {
+        return STEP_FAIL;
     }
     if (s3_header(req, "if-modified-since").data != NULL) {
         return condition_not_implemented(req, "If-Modified-Since");

@@ -30,9 +30,9 @@ bool condition_if_range(struct slice if_range, const struct condition_target *ta
 /* Does the list of an If-Match or If-None-Match name `etag`? Quotes are optional. */
 bool condition_etag_listed(struct slice list, struct slice etag, bool weak);
 
-/* Fills `out` from If-Match, If-None-Match and, for deletes, x-amz-if-match-size and
- * -last-modified-time. STEP_FAIL: a form that is not implemented, as at AWS. `any`: whether one was
- * given. */
+/* Fills `out` from If-Match, If-None-Match, x-amz-if-match-version-id and, for deletes,
+ * x-amz-if-match-size and -last-modified-time. STEP_FAIL: a form that is not implemented, as at
+ * AWS. `any`: whether one was given. */
 enum step_result s3_write_conditions(struct s3_request *req, Kist__Conditions *out, bool *any);
 enum step_result s3_delete_conditions(struct s3_request *req, Kist__Conditions *out, bool *any);
 /* x-amz-copy-source-if-*. */

@@ -6,20 +6,21 @@
  * One command of metad: it finds the source, decides the conditions of both ends, and makes a
  * record that shares the source's layout (or its inline body). No data is read or written; only a
  * client that asks for a checksum algorithm that the source does not have makes its bytes be read
- * once (`look`, `digest`). A new judgement begins again at `check`: both buckets must be looked up
- * anew.
+ * once (`digest`). `look` finds out which version is copied, because the reply names it; where the
+ * source has versions the command names it too. A new judgement begins again at `check`: both
+ * buckets must be looked up anew.
  */
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/copy_source.h"
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/object_headers.h"
+#include "gateway/s3/object_lookup.h"
 #include "gateway/s3/source_digest.h"
 #include "gateway/s3/unsupported.h"
 
 struct copy_object {
     struct s3_request base;
     struct copy_source source;
-    struct meta_get get;
     struct meta_write call;
     struct extent_id copy_id;
     Kist__CopyObject message;
@@ -30,7 +31,6 @@ struct copy_object {
     struct source_digest digest;
     Kist__Checksum *checksums[1];
     bool digested;
-    bool got;
 };
 
 static struct copy_object *copy_of(struct task *task)
@@ -40,16 +40,28 @@ static struct copy_object *copy_of(struct task *task)
 
 /* ---- Check ---- */
 
-static enum step_result copy_check_directive(struct copy_object *op)
+/* COPY or REPLACE; absent: COPY. */
+static enum step_result copy_directive(struct s3_request *req, const char *header, const char *text,
+                                       protobuf_c_boolean *replace)
+{
+    struct slice directive = s3_header(req, header);
+
+    *replace = slice_eq(directive, SLICE("REPLACE"));
+    if (directive.len == 0 || *replace || slice_eq(directive, SLICE("COPY"))) {
+        return STEP_NEXT;
+    }
+    (void)s3_fail(req, S3_InvalidArgument, text);
+    s3_error_detail(req, "ArgumentName", slice_str(header));
+    s3_error_detail(req, "ArgumentValue", directive);
+    return STEP_FAIL;
+}
+
+static enum step_result copy_check_metadata(struct copy_object *op)
 {
     struct s3_request *req = &op->base;
-    struct slice directive = s3_header(req, "x-amz-metadata-directive");
 
-    op->message.replace = slice_eq(directive, SLICE("REPLACE"));
-    if (directive.len > 0 && !op->message.replace && !slice_eq(directive, SLICE("COPY"))) {
-        (void)s3_fail(req, S3_InvalidArgument, "Unknown metadata directive.");
-        s3_error_detail(req, "ArgumentName", SLICE("x-amz-metadata-directive"));
-        s3_error_detail(req, "ArgumentValue", directive);
+    if (copy_directive(req, "x-amz-metadata-directive", "Unknown metadata directive.",
+                       &op->message.replace) == STEP_FAIL) {
         return STEP_FAIL;
     }
     if (op->message.replace) {
@@ -66,6 +78,17 @@ static enum step_result copy_check_directive(struct copy_object *op)
     return STEP_NEXT;
 }
 
+static enum step_result copy_check_tags(struct copy_object *op)
+{
+    struct s3_request *req = &op->base;
+
+    if (copy_directive(req, "x-amz-tagging-directive", "Unknown tagging directive.",
+                       &op->message.replace_tags) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    return s3_record_tags_and_lock(req, &op->record);
+}
+
 static enum step_result copy_check_algorithm(struct copy_object *op)
 {
     struct slice name = s3_header(&op->base, "x-amz-checksum-algorithm");
@@ -80,15 +103,17 @@ static enum step_result copy_check_algorithm(struct copy_object *op)
                      &op->base, S3_InvalidRequest,
                      "Checksum algorithm provided is unsupported. Please try again with any of the "
                      "valid types: [CRC32, CRC32C, CRC64NVME, MD5, SHA1, SHA256, SHA512, "
-            "XXHASH128, XXHASH3, XXHASH64]");
+                     "XXHASH128, XXHASH3, XXHASH64]");
 }
 
-/* AWS refuses a copy onto itself that would change nothing. */
+/* AWS refuses a copy onto itself that would change nothing. An older version made the newest again
+ * does change something. */
 static bool copy_is_idle(const struct copy_object *op)
 {
     const struct s3_request *req = &op->base;
 
-    return !op->message.replace && slice_eq(op->source.bucket_name, req->bucket_name) &&
+    return !op->message.replace && op->source.version.len == 0 &&
+           slice_eq(op->source.bucket_name, req->bucket_name) &&
            slice_eq(op->source.key, req->key) && s3_header(req, "x-amz-storage-class").len == 0;
 }
 
@@ -101,8 +126,8 @@ static enum step_result copy_check(struct task *task)
     op->message = (Kist__CopyObject)KIST__COPY_OBJECT__INIT;
     op->record = (Kist__Record)KIST__RECORD__INIT;
     if (s3_refuse_unsupported(req) == STEP_FAIL ||
-        copy_source_parse(req, &op->source) == STEP_FAIL || copy_check_directive(op) == STEP_FAIL ||
-        copy_check_algorithm(op) == STEP_FAIL) {
+        copy_source_parse(req, &op->source) == STEP_FAIL || copy_check_metadata(op) == STEP_FAIL ||
+        copy_check_tags(op) == STEP_FAIL || copy_check_algorithm(op) == STEP_FAIL) {
         return STEP_FAIL;
     }
     if (copy_is_idle(op)) {
@@ -138,24 +163,15 @@ static enum step_result copy_confirm(struct task *task)
 static enum step_result copy_look(struct task *task)
 {
     struct copy_object *op = copy_of(task);
-    struct s3_request *req = &op->base;
 
-    if (op->algorithm == CHECKSUM_NONE) {
-        return STEP_NEXT;
-    }
-    op->get.bucket_id = op->source.bucket->id;
-    op->get.generation = op->source.bucket->generation;
-    op->get.key = op->source.key;
-    op->get.want_body = true;
-    op->get.arena = req->arena;
-    return req->gateway->meta->get(req->gateway->meta, &op->get, task);
+    return copy_source_look(&op->base, &op->source, op->algorithm != CHECKSUM_NONE);
 }
 
 static bool copy_has_algorithm(const struct copy_object *op)
 {
-    const Kist__Record *record = op->get.record;
+    const Kist__Record *record = op->source.get.record;
 
-    if (op->algorithm == CHECKSUM_NONE || record == NULL) { /* missing: the command says so */
+    if (op->algorithm == CHECKSUM_NONE) {
         return true;
     }
     for (size_t i = 0; i < record->n_checksums; i++) {
@@ -169,15 +185,18 @@ static bool copy_has_algorithm(const struct copy_object *op)
 static enum step_result copy_digest(struct task *task)
 {
     struct copy_object *op = copy_of(task);
-    const Kist__Record *record = op->get.record;
+    const Kist__Record *record;
 
-    op->got = op->algorithm != CHECKSUM_NONE;
+    if (copy_source_found(&op->base, &op->source) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    record = op->source.get.record;
     if (copy_has_algorithm(op) || record->size > op->base.gateway->config->copy_bytes_max) {
         return STEP_NEXT;
     }
     op->digested = true;
     op->digest = (struct source_digest){
-        .get = &op->get,
+        .get = &op->source.get,
         .view = op->base.view,
         .length = record->size,
         .algorithm = op->algorithm,
@@ -197,12 +216,13 @@ static enum step_result copy_commit(struct task *task)
         op->checksums[0] = s3_checksum_new(req->arena, &op->digest.value, CHECKSUM_FULL_OBJECT);
         op->record.checksums = op->checksums;
         op->record.n_checksums = 1;
-        op->message.source_stamp = op->get.record->stamp; /* of the bytes that were read */
+        op->message.source_stamp = op->source.get.record->stamp; /* of the bytes that were read */
     }
     op->copy_id = gateway_new_id(req->gateway);
     op->message.source_bucket_id = op->source.bucket->id;
     op->message.source_generation = op->source.bucket->generation;
     op->message.source_key = s3_bytes(op->source.key);
+    op->message.source_version = s3_bytes(copy_source_version(req, &op->source));
     op->message.bucket_id = req->bucket->id;
     op->message.generation = req->bucket->generation;
     op->message.key = s3_bytes(req->key);
@@ -220,7 +240,8 @@ static enum step_result copy_reply(struct task *task)
     const Kist__Record *record = reply->record;
     struct xml_writer xml;
 
-    if (reply->outcome == KIST__OUTCOME__NO_SUCH_KEY && op->conditions.if_match.len == 0) {
+    if ((reply->outcome == KIST__OUTCOME__NO_SUCH_KEY && op->conditions.if_match.len == 0) ||
+        reply->outcome == KIST__OUTCOME__NO_SUCH_VERSION) { /* deleted since the look */
         (void)s3_fail(req, S3_NoSuchKey, NULL);
         s3_error_detail(req, "Key", op->source.key);
         return STEP_FAIL;
@@ -234,6 +255,8 @@ static enum step_result copy_reply(struct task *task)
     if (record == NULL) {
         return task_fail(task, RC_CORRUPT, "metad answered a copy without its record");
     }
+    copy_source_reply(req, &op->source);
+    s3_reply_version(req, record);
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "CopyObjectResult", XML_NS_S3);
     xml_writer_raw(&xml, "LastModified", s3_iso8601(req->arena, record->stamp));
@@ -249,15 +272,9 @@ static enum step_result copy_reply(struct task *task)
 static void copy_release(struct task *task)
 {
     struct copy_object *op = copy_of(task);
-    struct meta_client *meta = op->base.gateway->meta;
 
-    if (op->got || op->get.record != NULL) {
-        meta->release(meta, &op->get);
-        op->got = false;
-        op->get.record = NULL;
-    }
     source_digest_release(&op->digest);
-    copy_source_release(&op->source);
+    copy_source_release(&op->base, &op->source);
 }
 
 const struct s3_handler copy_object = {

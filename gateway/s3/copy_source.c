@@ -3,6 +3,7 @@
 #include "common/base/limits.h"
 #include "common/codec/percent.h"
 #include "common/codec/utf8.h"
+#include "gateway/s3/object_lookup.h"
 
 /* Offset of the last "?versionId=", or text.len: a key may hold question marks of its own. */
 static size_t copy_source_version_at(struct slice text)
@@ -47,7 +48,7 @@ bool copy_source_split(struct arena *arena, struct slice header, struct copy_sou
     if (version->data == NULL) {
         *version = SLICE("");
     }
-    return slice_eq(*version, SLICE("null"));
+    return true;
 }
 
 enum step_result copy_source_parse(struct s3_request *req, struct copy_source *source)
@@ -55,31 +56,25 @@ enum step_result copy_source_parse(struct s3_request *req, struct copy_source *s
     struct slice header = s3_header(req, "x-amz-copy-source");
     struct slice version;
 
+    source->version = SLICE_EMPTY;
     if (copy_source_split(req->arena, header, source, &version)) {
-        return STEP_NEXT;
+        return version.data == NULL ? STEP_NEXT
+                                    : s3_version_read(req, "versionId", version, &source->version);
     }
-    if (version.data == NULL) {
-        (void)s3_fail(req, S3_InvalidArgument,
-                      "Copy Source must mention the source bucket and key: sourcebucket/sourcekey");
-        s3_error_detail(req, "ArgumentName", SLICE("x-amz-copy-source"));
-        s3_error_detail(req, "ArgumentValue", header);
-        return STEP_FAIL;
-    }
-    if (version.len == 0) {
-        return s3_fail(req, S3_InvalidArgument, "Version id cannot be the empty string");
-    }
-    (void)s3_fail(req, S3_NotImplemented,
-                  "A header you provided implies functionality that is not implemented: "
-                  "x-amz-copy-source with versionId");
-    s3_error_detail(req, "Header", SLICE("x-amz-copy-source"));
+    (void)s3_fail(req, S3_InvalidArgument,
+                  "Copy Source must mention the source bucket and key: sourcebucket/sourcekey");
+    s3_error_detail(req, "ArgumentName", SLICE("x-amz-copy-source"));
+    s3_error_detail(req, "ArgumentValue", header);
     return STEP_FAIL;
 }
 
-static bool copy_source_allowed(const struct s3_request *req, const Kist__Bucket *bucket)
+static bool copy_source_allowed(const struct s3_request *req, const struct copy_source *source,
+                                const Kist__Bucket *bucket)
 {
     struct slice expected = s3_header(req, "x-amz-source-expected-bucket-owner");
+    const char *action = source->version.len > 0 ? "s3:GetObjectVersion" : "s3:GetObject";
 
-    return s3_allowed(req, "s3:GetObject", bucket) &&
+    return s3_allowed_key(req, action, bucket, source->key) &&
            (expected.data == NULL || slice_eq(expected, s3_slice(bucket->owner)));
 }
 
@@ -87,7 +82,7 @@ enum step_result copy_source_find(struct s3_request *req, struct copy_source *so
 {
     const Kist__Bucket *bucket = view_bucket(req->view, source->bucket_name);
 
-    if (bucket != NULL && copy_source_allowed(req, bucket)) {
+    if (bucket != NULL && copy_source_allowed(req, source, bucket)) {
         source->bucket = bucket;
         return STEP_NEXT;
     }
@@ -109,15 +104,73 @@ enum step_result copy_source_confirm(struct s3_request *req, struct copy_source 
         req->bucket_name = source->bucket_name; /* the one that the error speaks of */
         return STEP_FAIL;
     }
-    if (!copy_source_allowed(req, bucket)) {
+    if (!copy_source_allowed(req, source, bucket)) {
         return s3_fail(req, S3_AccessDenied, NULL);
     }
     source->bucket = bucket;
     return STEP_NEXT;
 }
 
-void copy_source_release(struct copy_source *source)
+enum step_result copy_source_look(struct s3_request *req, struct copy_source *source,
+                                  bool want_body)
 {
+    struct meta_client *meta = req->gateway->meta;
+
+    source->get.bucket_id = source->bucket->id;
+    source->get.generation = source->bucket->generation;
+    source->get.key = source->key;
+    source->get.version = source->version;
+    source->get.want_body = want_body;
+    source->get.arena = req->arena;
+    return meta->get(meta, &source->get, &req->task);
+}
+
+enum step_result copy_source_found(struct s3_request *req, struct copy_source *source)
+{
+    source->got = true;
+    if (source->get.record != NULL) {
+        return STEP_NEXT;
+    }
+    if (source->version.len > 0 && source->get.marker != NULL) {
+        return s3_fail(req, S3_InvalidRequest,
+                       "The source of a copy request may not specifically refer to a delete "
+                       "marker by version id.");
+    }
+    (void)s3_fail(req, source->version.len > 0 ? S3_NoSuchVersion : S3_NoSuchKey, NULL);
+    s3_error_detail(req, "Key", source->key);
+    if (source->version.len > 0) {
+        struct slice header = s3_header(req, "x-amz-copy-source");
+
+        s3_error_detail(
+            req, "VersionId",
+            slice_after(header, copy_source_version_at(header) + sizeof("?versionId=") - 1));
+    }
+    return STEP_FAIL;
+}
+
+struct slice copy_source_version(struct s3_request *req, const struct copy_source *source)
+{
+    return s3_version_of(req->arena, source->bucket, source->get.record);
+}
+
+void copy_source_reply(struct s3_request *req, const struct copy_source *source)
+{
+    if (s3_ever_versioned(source->bucket) || source->version.len > 0) {
+        s3_reply_header(req, "x-amz-copy-source-version-id",
+                        version_id_text(req->arena, source->get.record));
+    }
+}
+
+void copy_source_release(struct s3_request *req, struct copy_source *source)
+{
+    struct meta_client *meta = req->gateway->meta;
+
+    if (source->got || source->get.record != NULL || source->get.marker != NULL) {
+        meta->release(meta, &source->get);
+        source->got = false;
+        source->get.record = NULL;
+        source->get.marker = NULL;
+    }
     if (source->view != NULL) {
         view_unref(source->view);
         source->view = NULL;

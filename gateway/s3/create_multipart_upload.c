@@ -35,7 +35,9 @@ static enum step_result create_upload_check(struct task *task)
         upload_read_checksum(req, &op->algorithm, &op->type) == STEP_FAIL) {
         return STEP_FAIL;
     }
-    return s3_record_from_request(req, &op->record);
+    return s3_record_from_request(req, &op->record) == STEP_FAIL
+               ? STEP_FAIL
+               : s3_record_tags_and_lock(req, &op->record);
 }
 
 static enum step_result create_upload_commit(struct task *task)

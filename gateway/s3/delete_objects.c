@@ -1,15 +1,19 @@
 /*
- * DeleteObjects: up to 1,000 keys.
+ * DeleteObjects: up to 1,000 keys, or versions of keys.
  *
- *     check -> commit (again while keys are left) -> reply
+ *     check -> ask -> confirm -> commit (again while keys are left) -> reply
  *
  * One command of metad for as many keys as a command may hold: all 1,000 of usual length, so one
  * entry of the log. What became of each key is decided in the apply; a missing key is a success.
+ * Each key is judged by itself; a "no" is confirmed by a view begun after the request (`ask`,
+ * `confirm`).
  */
 #include "common/base/limits.h"
 #include "common/codec/time_format.h"
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/object_lock.h"
+#include "gateway/s3/object_lookup.h"
 #include "gateway/s3/unsupported.h"
 #include "gateway/xml/xml_reader.h"
 
@@ -20,7 +24,9 @@ enum {
 
 struct delete_key {
     struct slice key;
+    struct slice version;            /* as the client named it; empty: not named */
     Kist__DeleteObjects__Item *item; /* NULL: refused here, see `error` */
+    const Kist__Deleted *deleted;    /* what became of it */
     enum s3_error error;             /* S3_OK: deleted */
     const char *text;
 };
@@ -28,6 +34,7 @@ struct delete_key {
 struct delete_objects {
     struct s3_request base;
     struct meta_write call;
+    struct meta_refresh refresh;
     Kist__DeleteObjects message;
     struct delete_key *keys;
     Kist__DeleteObjects__Item **items; /* of the command under way */
@@ -35,6 +42,7 @@ struct delete_objects {
     uint32_t at;    /* keys before this are done */
     uint32_t until; /* the command under way covers up to this */
     bool quiet;
+    bool denied; /* some keys, by the view in use */
 };
 
 static struct delete_objects *deletes_of(struct task *task)
@@ -89,8 +97,9 @@ static bool deletes_conditions(struct s3_request *req, const struct xml_node *ob
 static bool deletes_read_key(struct s3_request *req, const struct xml_node *object,
                              struct delete_key *key)
 {
-    struct slice version = xml_child_text(object, "VersionId");
+    struct slice packed = SLICE_EMPTY;
 
+    key->version = xml_child_text(object, "VersionId");
     key->key = xml_child_text(object, "Key");
     if (key->key.len == 0) {
         return false;
@@ -103,10 +112,10 @@ static bool deletes_read_key(struct s3_request *req, const struct xml_node *obje
     }
     if (key->key.len > LIMIT_KEY_BYTES) {
         deletes_refuse(key, S3_KeyTooLongError, NULL);
-    } else if (version.len > 0 && !slice_eq(version, SLICE("null"))) {
-        deletes_refuse(key, S3_NotImplemented,
-                       "A header you provided implies functionality that is not implemented: "
-                       "VersionId");
+    } else if (key->version.len > 0 && !version_id_parse(req->arena, key->version, &packed)) {
+        deletes_refuse(key, S3_NoSuchVersion, NULL);
+    } else {
+        key->item->version = s3_bytes(packed);
     }
     return true;
 }
@@ -141,6 +150,51 @@ static enum step_result deletes_check(struct task *task)
     return op->key_count > 0 ? STEP_NEXT : s3_fail(req, S3_MalformedXML, NULL);
 }
 
+/* ---- Ask, confirm: may the caller delete each of them ---- */
+
+static bool deletes_allowed(const struct s3_request *req, const struct delete_key *key,
+                            const Kist__Bucket *bucket)
+{
+    return s3_allowed_key(req, key->version.len > 0 ? "s3:DeleteObjectVersion" : "s3:DeleteObject",
+                          bucket, key->key);
+}
+
+static enum step_result deletes_ask(struct task *task)
+{
+    struct delete_objects *op = deletes_of(task);
+    struct s3_request *req = &op->base;
+
+    for (uint32_t i = 0; i < op->key_count; i++) {
+        struct delete_key *key = &op->keys[i];
+
+        if (!deletes_allowed(req, key, req->bucket)) {
+            op->denied = true;
+        } else if (key->item != NULL) {
+            key->item->bypass_governance = object_lock_bypass(req, key->key);
+        }
+    }
+    return op->denied ? req->gateway->meta->refresh(req->gateway->meta, &op->refresh, task)
+                      : object_lock_bypass_ask(req, &op->refresh);
+}
+
+static enum step_result deletes_confirm(struct task *task)
+{
+    struct delete_objects *op = deletes_of(task);
+    struct s3_request *req = &op->base;
+    const Kist__Bucket *bucket;
+
+    if (!op->denied) {
+        return object_lock_bypass_confirm(req);
+    }
+    bucket = view_bucket(req->gateway->meta->view(req->gateway->meta), req->bucket_name);
+    for (uint32_t i = 0; i < op->key_count; i++) {
+        if (bucket == NULL || !deletes_allowed(req, &op->keys[i], bucket)) {
+            deletes_refuse(&op->keys[i], S3_AccessDenied, NULL);
+        }
+    }
+    return STEP_NEXT;
+}
+
 /* ---- Commit ---- */
 
 static void deletes_take_results(struct delete_objects *op)
@@ -155,7 +209,9 @@ static void deletes_take_results(struct delete_objects *op)
             continue;
         }
         if (result < reply->n_deleted) {
-            key->error = s3_error_from_outcome(reply->deleted[result]->outcome);
+            key->deleted = reply->deleted[result];
+            key->error = s3_error_from_outcome(key->deleted->outcome);
+            key->text = s3_outcome_message(key->deleted->outcome);
         }
         result += 1;
     }
@@ -171,11 +227,13 @@ static void deletes_fill(struct delete_objects *op)
     op->message.bucket_id = op->base.bucket->id;
     op->message.generation = op->base.bucket->generation;
     op->message.items = op->items;
+    op->message.user = s3_bytes(op->base.auth.user);
     for (op->until = op->at; op->until < op->key_count; op->until++) {
         struct delete_key *key = &op->keys[op->until];
-        size_t more = key->key.len + (key->item != NULL && key->item->conditions != NULL
-                                          ? DELETE_ITEM_BYTES
-                                          : 8); /* tags and lengths of protobuf */
+        size_t more = key->key.len + VERSION_ID_BYTES +
+                      (key->item != NULL && key->item->conditions != NULL
+                           ? DELETE_ITEM_BYTES
+                           : 12); /* tags and lengths of protobuf */
 
         if (key->item == NULL) {
             continue;
@@ -217,6 +275,39 @@ static enum step_result deletes_commit(struct task *task)
 
 /* ---- Reply ---- */
 
+static void deletes_write_done(struct s3_request *req, struct xml_writer *xml,
+                               const struct delete_key *key)
+{
+    const Kist__Deleted *deleted = key->deleted;
+
+    xml_writer_open(xml, "Deleted");
+    xml_writer_text(xml, "Key", key->key);
+    if (key->version.len > 0) {
+        xml_writer_text(xml, "VersionId", key->version);
+    }
+    if (deleted != NULL && deleted->delete_marker) {
+        xml_writer_bool(xml, "DeleteMarker", true);
+        xml_writer_raw(xml, "DeleteMarkerVersionId",
+                       key->version.len > 0
+                           ? key->version
+                           : version_id_text_of(req->arena, deleted->stamp, deleted->tie,
+                                                deleted->null_version));
+    }
+    xml_writer_close(xml);
+}
+
+static void deletes_write_error(struct xml_writer *xml, const struct delete_key *key)
+{
+    xml_writer_open(xml, "Error");
+    xml_writer_text(xml, "Key", key->key);
+    if (key->version.len > 0) {
+        xml_writer_text(xml, "VersionId", key->version);
+    }
+    xml_writer_str(xml, "Code", s3_error_code(key->error));
+    xml_writer_str(xml, "Message", key->text != NULL ? key->text : s3_error_message(key->error));
+    xml_writer_close(xml);
+}
+
 static enum step_result deletes_reply(struct task *task)
 {
     struct delete_objects *op = deletes_of(task);
@@ -228,17 +319,10 @@ static enum step_result deletes_reply(struct task *task)
     for (uint32_t i = 0; i < op->key_count; i++) {
         const struct delete_key *key = &op->keys[i];
 
-        if (key->error == S3_OK && !op->quiet) {
-            xml_writer_open(&xml, "Deleted");
-            xml_writer_text(&xml, "Key", key->key);
-            xml_writer_close(&xml);
-        } else if (key->error != S3_OK) {
-            xml_writer_open(&xml, "Error");
-            xml_writer_text(&xml, "Key", key->key);
-            xml_writer_str(&xml, "Code", s3_error_code(key->error));
-            xml_writer_str(&xml, "Message",
-                           key->text != NULL ? key->text : s3_error_message(key->error));
-            xml_writer_close(&xml);
+        if (key->error != S3_OK) {
+            deletes_write_error(&xml, key);
+        } else if (!op->quiet) {
+            deletes_write_done(req, &xml, key);
         }
     }
     xml_writer_close(&xml);
@@ -247,10 +331,12 @@ static enum step_result deletes_reply(struct task *task)
 
 const struct s3_handler delete_objects = {
     .state_size = sizeof(struct delete_objects),
-    .flags = BODY_DOCUMENT | NEEDS_CHECKSUM,
+    .flags = BODY_DOCUMENT | NEEDS_CHECKSUM | CHECKS_MORE,
     .steps =
         {
                 {"check", deletes_check},
+                {"ask", deletes_ask},
+                {"confirm", deletes_confirm},
                 {"commit", deletes_commit},
                 {"reply", deletes_reply},
                 },

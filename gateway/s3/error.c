@@ -100,6 +100,11 @@ enum s3_error s3_error_from_outcome(Kist__Outcome outcome)
         [KIST__OUTCOME__NOT_MODIFIED] = S3_PreconditionFailed, /* of a copy's source: 412, as AWS */
         [KIST__OUTCOME__ENTITY_TOO_LARGE] = S3_EntityTooLarge,
         [KIST__OUTCOME__INVALID_ARGUMENT] = S3_InvalidArgument,
+        [KIST__OUTCOME__NO_SUCH_VERSION] = S3_NoSuchVersion,
+        [KIST__OUTCOME__OBJECT_LOCKED] = S3_AccessDenied,
+        [KIST__OUTCOME__IS_DELETE_MARKER] = S3_MethodNotAllowed,
+        [KIST__OUTCOME__NO_LOCK_CONFIGURATION] = S3_InvalidRequest,
+        [KIST__OUTCOME__RETENTION_SHORTENED] = S3_AccessDenied,
         [KIST__OUTCOME__INVALID_BUCKET_STATE] = S3_InvalidBucketState,
     };
 
@@ -108,4 +113,17 @@ enum s3_error s3_error_from_outcome(Kist__Outcome outcome)
         return S3_InternalError;
     }
     return errors[outcome];
+}
+
+const char *s3_outcome_message(Kist__Outcome outcome)
+{
+    switch ((int)outcome) {
+    case KIST__OUTCOME__OBJECT_LOCKED:
+    case KIST__OUTCOME__RETENTION_SHORTENED:
+        return "Access Denied because object protected by object lock.";
+    case KIST__OUTCOME__NO_LOCK_CONFIGURATION:
+        return "Bucket is missing ObjectLockConfiguration";
+    default:
+        return NULL;
+    }
 }

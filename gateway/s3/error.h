@@ -18,5 +18,7 @@ int s3_error_status(enum s3_error error);          /* 404 */
 const char *s3_error_message(enum s3_error error); /* AWS's text */
 enum s3_error s3_error_from_rc(enum rc rc);        /* RC_BUSY -> SlowDown, ... */
 enum s3_error s3_error_from_outcome(Kist__Outcome outcome);
+/* What AWS says in place of the code's standard message; NULL: that one. */
+const char *s3_outcome_message(Kist__Outcome outcome);
 
 #endif

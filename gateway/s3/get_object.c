@@ -12,12 +12,14 @@
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/object_headers.h"
+#include "gateway/s3/object_lookup.h"
 #include "gateway/s3/range.h"
 #include "gateway/s3/unsupported.h"
 
 struct get_object {
     struct s3_request base;
-    struct meta_get get;
+    struct object_lookup find;
+    struct slice version;
     struct meta_part_range part;
     struct read_path path;
     struct http_write write;
@@ -26,7 +28,6 @@ struct get_object {
     uint64_t length;
     int status;
     bool is_head;
-    bool got;
 };
 
 static struct get_object *get_of(struct task *task)
@@ -49,7 +50,7 @@ static enum step_result get_check(struct task *task)
     if (req->param_count == 0) {
         return STEP_NEXT;
     }
-    if (s3_refuse_version(req) == STEP_FAIL) {
+    if (s3_version_param(req, &op->version) == STEP_FAIL) {
         return STEP_FAIL;
     }
     number = s3_param(req, "partNumber");
@@ -73,15 +74,8 @@ static enum step_result get_check(struct task *task)
 static enum step_result get_read(struct task *task)
 {
     struct get_object *op = get_of(task);
-    struct s3_request *req = &op->base;
-    struct meta_client *meta = req->gateway->meta;
 
-    op->get.bucket_id = req->bucket->id;
-    op->get.generation = req->bucket->generation;
-    op->get.key = req->key;
-    op->get.want_body = !op->is_head;
-    op->get.arena = req->arena;
-    return meta->get(meta, &op->get, task);
+    return object_lookup_start(&op->base, &op->find, op->version, !op->is_head);
 }
 
 /* ---- Part: where it lies, for ?partNumber= ---- */
@@ -100,13 +94,13 @@ static enum step_result get_part(struct task *task)
 {
     struct get_object *op = get_of(task);
     struct s3_request *req = &op->base;
-    const Kist__Record *record = op->get.record;
+    const Kist__Record *record;
     struct meta_client *meta = req->gateway->meta;
 
-    op->got = true;
-    if (record == NULL) {
-        return s3_fail(req, S3_NoSuchKey, NULL);
+    if (object_lookup_found(req, &op->find) == STEP_FAIL) {
+        return STEP_FAIL;
     }
+    record = op->find.get.record;
     if (op->part_number == 0) {
         return STEP_NEXT;
     }
@@ -117,12 +111,7 @@ static enum step_result get_part(struct task *task)
         return STEP_NEXT;
     }
     req->not_found = S3_InvalidPartNumber;
-    op->part.bucket_id = record->shared != NULL ? record->shared->home_bucket : req->bucket->id;
-    op->part.key = record->shared != NULL ? s3_slice(record->shared->home_key) : req->key;
-    op->part.layout_id =
-        s3_slice(record->shared != NULL ? record->shared->layout_id : record->layout_id);
-    op->part.number = (uint32_t)op->part_number;
-    op->part.arena = req->arena;
+    s3_part_range_of(req, record, (uint32_t)op->part_number, &op->part);
     return meta->part_range(meta, &op->part, task);
 }
 
@@ -131,6 +120,7 @@ static enum step_result get_part(struct task *task)
 static enum step_result get_not_modified(struct s3_request *req, const Kist__Record *record)
 {
     s3_reply_validators(req, record);
+    s3_reply_version(req, record);
     return s3_reply_empty(req, 304);
 }
 
@@ -162,7 +152,7 @@ static enum condition_result get_conditions(struct s3_request *req,
 static enum step_result get_range(struct get_object *op, const struct condition_target *target)
 {
     struct s3_request *req = &op->base;
-    const Kist__Record *record = op->get.record;
+    const Kist__Record *record = op->find.get.record;
     struct slice header = s3_header(req, "range");
     struct env *env = req->gateway->env;
     struct range range = {.kind = RANGE_WHOLE, .length = record->size};
@@ -203,7 +193,7 @@ static enum step_result get_range(struct get_object *op, const struct condition_
 static void get_checksums(struct get_object *op)
 {
     struct s3_request *req = &op->base;
-    const Kist__Record *record = op->get.record;
+    const Kist__Record *record = op->find.get.record;
 
     if (!slice_eq_nocase(s3_header(req, "x-amz-checksum-mode"), SLICE("ENABLED"))) {
         return;
@@ -221,7 +211,7 @@ static enum step_result get_decide(struct task *task)
 {
     struct get_object *op = get_of(task);
     struct s3_request *req = &op->base;
-    const Kist__Record *record = op->get.record;
+    const Kist__Record *record = op->find.get.record;
     struct condition_target target = {
         .etag = s3_record_etag(req->arena, record, false),
         .modified_s = record->stamp / 1000000000U,
@@ -238,9 +228,7 @@ static enum step_result get_decide(struct task *task)
         return STEP_FAIL;
     }
     get_checksums(op);
-    if (slice_eq(s3_param(req, "versionId"), SLICE("null"))) {
-        s3_reply_header(req, "x-amz-version-id", SLICE("null"));
-    }
+    s3_reply_version_state(req, record);
     if (op->is_head || op->length == 0) {
         s3_reply_begin(req, op->status, op->length);
         return s3_reply_streamed(req);
@@ -260,9 +248,9 @@ static void get_written(struct http_write *write)
 static enum step_result get_send_inline(struct get_object *op)
 {
     struct s3_request *req = &op->base;
-    struct slice body = slice_of(op->get.body.data + op->offset, (size_t)op->length);
+    struct slice body = slice_of(op->find.get.body.data + op->offset, (size_t)op->length);
 
-    if (op->get.body.len != op->get.record->size) {
+    if (op->find.get.body.len != op->find.get.record->size) {
         return task_fail(&req->task, RC_CORRUPT, "the inline body has another size");
     }
     s3_reply_begin(req, op->status, op->length);
@@ -286,7 +274,7 @@ static enum step_result get_send(struct task *task)
     struct s3_request *req = &op->base;
 
     req->not_found = S3_OK;
-    if (op->get.record->inline_body) {
+    if (op->find.get.record->inline_body) {
         return get_send_inline(op);
     }
     op->path = (struct read_path){
@@ -295,7 +283,7 @@ static enum step_result get_send(struct task *task)
         .arena = req->arena,
         .bucket_id = req->bucket->id,
         .key = req->key,
-        .record = op->get.record,
+        .record = op->find.get.record,
         .offset = op->offset,
         .length = op->length,
         .http = req->http,
@@ -312,15 +300,8 @@ static enum step_result get_end(struct task *task)
 static void get_release(struct task *task)
 {
     struct get_object *op = get_of(task);
-    struct meta_client *meta = op->base.gateway->meta;
 
-    /* A hang-up may keep the step after a successful read from being entered: then the record
-     * tells. */
-    if (op->got || op->get.record != NULL) {
-        meta->release(meta, &op->get);
-        op->got = false;
-        op->get.record = NULL;
-    }
+    object_lookup_release(&op->base, &op->find);
 }
 
 #define GET_STEPS                                                                                  \

@@ -13,6 +13,7 @@
 #include "gateway/s3/list_params.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/page_token.h"
+#include "gateway/s3/upload.h"
 
 enum {
     LIST_ENTRY_BYTES = 420,
@@ -95,14 +96,6 @@ static enum step_result list_page(struct task *task)
 
 /* ---- Reply ---- */
 
-static void list_write_owner(struct xml_writer *xml, struct slice owner)
-{
-    xml_writer_open(xml, "Owner");
-    xml_writer_text(xml, "ID", owner);
-    xml_writer_text(xml, "DisplayName", owner);
-    xml_writer_close(xml);
-}
-
 static void list_write_key(struct list_objects *op, struct xml_writer *xml,
                            const struct meta_entry *entry)
 {
@@ -115,16 +108,10 @@ static void list_write_key(struct list_objects *op, struct xml_writer *xml,
     xml_writer_text(xml, "Key", list_name(req, &op->params, entry->name));
     xml_writer_raw(xml, "LastModified", slice_of(time, TIME_ISO8601_BYTES));
     xml_writer_quoted(xml, "ETag", s3_record_etag(req->arena, record, false));
-    for (size_t i = 0; i < record->n_checksums; i++) {
-        xml_writer_str(xml, "ChecksumAlgorithm",
-                       checksum_name((enum checksum_algorithm)record->checksums[i]->algorithm));
-    }
-    if (record->n_checksums > 0) {
-        xml_writer_str(xml, "ChecksumType", s3_checksum_type_name(record->checksums[0]->type));
-    }
+    s3_xml_checksum_names(xml, record);
     xml_writer_u64(xml, "Size", record->size);
     if (op->owner) {
-        list_write_owner(xml, s3_slice(record->owner));
+        upload_write_user(xml, "Owner", s3_slice(record->owner));
     }
     xml_writer_raw(xml, "StorageClass", s3_storage_class(record));
     xml_writer_close(xml);
@@ -141,9 +128,7 @@ static void list_write_entries(struct list_objects *op, struct xml_writer *xml)
     }
     for (uint32_t i = 0; i < op->list.entry_count; i++) {
         if (op->list.entries[i].record == NULL) {
-            xml_writer_open(xml, "CommonPrefixes");
-            xml_writer_text(xml, "Prefix", list_name(req, &op->params, op->list.entries[i].name));
-            xml_writer_close(xml);
+            list_write_prefix(req, xml, &op->params, op->list.entries[i].name);
         }
     }
 }

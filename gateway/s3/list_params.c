@@ -41,6 +41,14 @@ struct slice list_name(struct s3_request *req, const struct list_params *params,
     return params->encode ? percent_encode_listing(req->arena, name) : name;
 }
 
+void list_write_prefix(struct s3_request *req, struct xml_writer *xml,
+                       const struct list_params *params, struct slice prefix)
+{
+    xml_writer_open(xml, "CommonPrefixes");
+    xml_writer_text(xml, "Prefix", list_name(req, params, prefix));
+    xml_writer_close(xml);
+}
+
 /* Offset of `needle` in `hay` from `from` on, or hay.len. */
 static size_t list_find(struct slice hay, size_t from, struct slice needle)
 {

@@ -17,6 +17,10 @@ enum step_result list_params_read(struct s3_request *req, const char *limit_name
 /* A name as the listing shows it: encoded when asked, else as it is. */
 struct slice list_name(struct s3_request *req, const struct list_params *params, struct slice name);
 
+/* <CommonPrefixes>. */
+void list_write_prefix(struct s3_request *req, struct xml_writer *xml,
+                       const struct list_params *params, struct slice prefix);
+
 /* Where a listing goes on. */
 struct list_position {
     struct slice after;

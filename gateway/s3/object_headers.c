@@ -4,6 +4,9 @@
 #include "common/codec/hex.h"
 #include "common/codec/time_format.h"
 #include "gateway/s3/metadata_text.h"
+#include "gateway/s3/object_lock.h"
+#include "gateway/s3/object_lookup.h"
+#include "gateway/s3/object_tags.h"
 
 /* Kept as they came and given back. */
 static const struct {
@@ -164,6 +167,18 @@ enum step_result s3_record_from_request(struct s3_request *req, Kist__Record *re
     return record_metadata(req, record);
 }
 
+enum step_result s3_record_tags_and_lock(struct s3_request *req, Kist__Record *record)
+{
+    struct tag_set set;
+
+    if (object_tags_from_header(req, &set) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    record->tags = set.tags;
+    record->n_tags = set.count;
+    return object_lock_from_request(req, record);
+}
+
 /* ---- Text forms ---- */
 
 struct slice s3_etag(struct arena *arena, struct slice md5, uint32_t part_count, bool quoted)
@@ -256,9 +271,9 @@ static struct slice record_header(const Kist__Record *record, const char *name)
     return SLICE_EMPTY;
 }
 
-static struct slice record_last_modified(struct s3_request *req, const Kist__Record *record)
+struct slice s3_last_modified(struct arena *arena, const Kist__Record *record)
 {
-    char *out = arena_alloc_raw(req->arena, TIME_HTTP_BYTES + 1);
+    char *out = arena_alloc_raw(arena, TIME_HTTP_BYTES + 1);
 
     time_format_http(record->stamp / 1000000000U, out);
     return slice_of(out, TIME_HTTP_BYTES);
@@ -312,7 +327,7 @@ static void reply_metadata(struct s3_request *req, const Kist__Record *record)
 
 enum step_result s3_reply_record(struct s3_request *req, const Kist__Record *record)
 {
-    s3_reply_header(req, "Last-Modified", record_last_modified(req, record));
+    s3_reply_header(req, "Last-Modified", s3_last_modified(req->arena, record));
     s3_reply_header(req, "ETag", s3_record_etag(req->arena, record, true));
     s3_reply_header(req, "Accept-Ranges", SLICE("bytes"));
     if (reply_overridable(req, "Content-Type", "response-content-type",
@@ -334,10 +349,20 @@ enum step_result s3_reply_record(struct s3_request *req, const Kist__Record *rec
     return STEP_NEXT;
 }
 
+void s3_reply_version_state(struct s3_request *req, const Kist__Record *record)
+{
+    s3_reply_version(req, record);
+    if (record->n_tags > 0 && s3_allowed_key(req, "s3:GetObjectTagging", req->bucket, req->key)) {
+        s3_reply_header(req, "x-amz-tagging-count",
+                        arena_printf(req->arena, "%zu", record->n_tags));
+    }
+    object_lock_reply(req, record);
+}
+
 void s3_reply_validators(struct s3_request *req, const Kist__Record *record)
 {
     s3_reply_header(req, "ETag", s3_record_etag(req->arena, record, true));
-    s3_reply_header(req, "Last-Modified", record_last_modified(req, record));
+    s3_reply_header(req, "Last-Modified", s3_last_modified(req->arena, record));
     (void)reply_overridable(req, "Cache-Control", NULL, record_header(record, "cache-control"));
     (void)reply_overridable(req, "Expires", NULL, record_header(record, "expires"));
 }
@@ -362,4 +387,29 @@ void s3_xml_checksums(struct s3_request *req, struct xml_writer *xml,
         xml_writer_raw(xml, checksum_element((enum checksum_algorithm)checksums[i]->algorithm),
                        s3_checksum_text(req->arena, checksums[i], part_count));
     }
+}
+
+void s3_xml_checksum_names(struct xml_writer *xml, const Kist__Record *record)
+{
+    for (size_t i = 0; i < record->n_checksums; i++) {
+        xml_writer_str(xml, "ChecksumAlgorithm",
+                       checksum_name((enum checksum_algorithm)record->checksums[i]->algorithm));
+    }
+    if (record->n_checksums > 0) {
+        xml_writer_str(xml, "ChecksumType", s3_checksum_type_name(record->checksums[0]->type));
+    }
+}
+
+void s3_part_range_of(struct s3_request *req, const Kist__Record *record, uint32_t number,
+                      struct meta_part_range *call)
+{
+    const Kist__Reference *shared = record->shared;
+
+    *call = (struct meta_part_range){
+        .bucket_id = shared != NULL ? shared->home_bucket : req->bucket->id,
+        .key = shared != NULL ? s3_slice(shared->home_key) : req->key,
+        .layout_id = s3_slice(shared != NULL ? shared->layout_id : record->layout_id),
+        .number = number,
+        .arena = req->arena,
+    };
 }

@@ -9,22 +9,20 @@
  * in the apply.
  */
 #include "common/base/limits.h"
-#include "gateway/object/write_path.h"
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/object_headers.h"
+#include "gateway/s3/object_lock.h"
+#include "gateway/s3/object_lookup.h"
 #include "gateway/s3/unsupported.h"
 #include "gateway/s3/write_body.h"
 
 struct put_object {
     struct s3_request base;
-    struct write_path write;
-    struct meta_write call;
+    struct body_write write;
     Kist__PutObject message;
     Kist__Record record;
     Kist__Conditions conditions;
-    bool stored;    /* write_path was started */
-    bool committed; /* a command was handed over */
 };
 
 static struct put_object *put_of(struct task *task)
@@ -50,7 +48,9 @@ static enum step_result put_check(struct task *task)
     op->message = (Kist__PutObject)KIST__PUT_OBJECT__INIT;
     op->message.conditions = conditional ? &op->conditions : NULL;
     op->record = (Kist__Record)KIST__RECORD__INIT;
-    if (s3_record_from_request(req, &op->record) == STEP_FAIL) {
+    if (s3_record_from_request(req, &op->record) == STEP_FAIL ||
+        s3_record_tags_and_lock(req, &op->record) == STEP_FAIL ||
+        object_lock_needs_digest(req, &op->record) == STEP_FAIL) {
         return STEP_FAIL;
     }
     return s3_write_body_begin(req, CHECKSUM_NONE, LIMIT_PUT_BYTES);
@@ -59,77 +59,47 @@ static enum step_result put_check(struct task *task)
 static enum step_result put_store(struct task *task)
 {
     struct put_object *op = put_of(task);
-    struct s3_request *req = &op->base;
 
-    op->stored = true;
-    op->write = (struct write_path){
-        .gateway = req->gateway,
-        .view = req->view,
-        .payload = &req->payload,
-        .arena = req->arena,
-        .bucket_id = req->bucket->id,
-        .key = req->key,
-        .layout = gateway_new_id(req->gateway),
-        .allow_inline = true,
-    };
-    return write_path_start(&op->write, task);
+    return body_write_store(&op->base, &op->write, true);
 }
 
 static enum step_result put_commit(struct task *task)
 {
     struct put_object *op = put_of(task);
     struct s3_request *req = &op->base;
-    Kist__Record *record = &op->record;
+    struct piece_list longer = body_write_record(req, &op->write, &op->record);
 
-    record->size = op->write.size;
-    record->owner = s3_bytes(req->auth.user);
-    record->etag = s3_bytes(slice_of(req->payload.md5, MD5_BYTES));
-    record->n_checksums = s3_write_body_checksums(req, &record->checksums);
-    record->inline_body = op->write.is_inline && op->write.size > 0;
-    if (!op->write.is_inline) {
-        record->layout_id = s3_bytes(slice_of(op->write.layout.bytes, EXTENT_ID_BYTES));
-        record->piece_count = (uint32_t)op->write.piece_count;
-        record->pieces = op->write.pieces;
-        record->n_pieces = op->write.piece_count;
-        if (record->n_pieces > LIMIT_RECORD_PIECES) {
-            record->n_pieces = LIMIT_RECORD_PIECES;
-            op->message.pieces = op->write.pieces;
-            op->message.n_pieces = op->write.piece_count;
-        }
-    }
+    op->record.owner = s3_bytes(req->auth.user);
+    op->message.pieces = longer.pieces;
+    op->message.n_pieces = longer.count;
     op->message.bucket_id = req->bucket->id;
     op->message.generation = req->bucket->generation;
     op->message.key = s3_bytes(req->key);
-    op->message.record = record;
-    op->committed = true;
-    return s3_write(req, &op->call, META_PUT_OBJECT, &op->message.base,
-                    record->inline_body ? op->write.body : SLICE_EMPTY);
+    op->message.record = &op->record;
+    return body_write_commit(req, &op->write, META_PUT_OBJECT, &op->message.base,
+                             op->record.inline_body ? op->write.path.body : SLICE_EMPTY);
 }
 
 static enum step_result put_reply(struct task *task)
 {
     struct put_object *op = put_of(task);
     struct s3_request *req = &op->base;
+    const Kist__Reply *reply = op->write.call.reply;
 
-    if (op->call.reply->outcome != KIST__OUTCOME__OUTCOME_OK) {
-        return s3_fail_outcome(req, op->call.reply);
+    if (reply->outcome != KIST__OUTCOME__OUTCOME_OK) {
+        return s3_fail_outcome(req, reply);
     }
     s3_reply_header(req, "ETag", s3_record_etag(req->arena, &op->record, true));
     s3_reply_checksums(req, op->record.checksums, op->record.n_checksums, 0);
+    if (reply->record != NULL) {
+        s3_reply_version(req, reply->record);
+    }
     return s3_reply_empty(req, 200);
 }
 
 static void put_abort(struct task *task)
 {
-    struct put_object *op = put_of(task);
-
-    if (!op->stored) {
-        return;
-    }
-    if (!s3_maybe_applied(&op->base, &op->call, op->committed)) {
-        write_path_discard(&op->write);
-    }
-    s3_write_body_error(&op->base, &op->write);
+    body_write_abort(S3_REQUEST_OF(task), &put_of(task)->write);
 }
 
 const struct s3_handler put_object = {

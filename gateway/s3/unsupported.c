@@ -12,7 +12,7 @@ static enum step_result unsupported_fail(struct s3_request *req, struct slice he
 /* Refused whatever the value. */
 static const char *const unsupported_prefixes[] = {
     "x-amz-server-side-encryption", "x-amz-copy-source-server-side-encryption",
-    "x-amz-object-lock-",           "x-amz-grant-",
+    "x-amz-grant-",
     "x-amz-write-offset-bytes",     "x-amz-bucket-namespace",
 };
 
@@ -70,13 +70,6 @@ static enum step_result unsupported_value(struct s3_request *req, const struct h
     if (slice_eq(header->name, SLICE("x-amz-storage-class"))) {
         return unsupported_class(req, header);
     }
-    if (slice_eq(header->name, SLICE("x-amz-tagging"))) {
-        return header->value.len == 0 ? STEP_NEXT : unsupported_fail(req, header->name);
-    }
-    if (slice_eq(header->name, SLICE("x-amz-tagging-directive"))) {
-        return slice_eq(header->value, SLICE("COPY")) ? STEP_NEXT
-                                                      : unsupported_fail(req, header->name);
-    }
     if (slice_eq(header->name, SLICE("x-amz-bucket-object-lock-enabled"))) {
         return slice_eq_nocase(header->value, SLICE("false")) ? STEP_NEXT
                                                               : unsupported_fail(req, header->name);
@@ -110,22 +103,6 @@ enum step_result s3_refuse_unsupported(struct s3_request *req)
         }
     }
     return STEP_NEXT;
-}
-
-enum step_result s3_refuse_version(struct s3_request *req)
-{
-    struct slice version = s3_param(req, "versionId");
-
-    if (version.data == NULL || slice_eq(version, SLICE("null"))) {
-        return STEP_NEXT;
-    }
-    if (version.len == 0) {
-        (void)s3_fail(req, S3_InvalidArgument, "Version id cannot be the empty string");
-        s3_error_detail(req, "ArgumentName", SLICE("versionId"));
-        s3_error_detail(req, "ArgumentValue", version);
-        return STEP_FAIL;
-    }
-    return unsupported_fail(req, SLICE("versionId"));
 }
 
 enum step_result s3_refuse_encryption(struct s3_request *req)

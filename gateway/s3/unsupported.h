@@ -10,8 +10,6 @@
 
 /* STEP_NEXT, or STEP_FAIL. For requests that write an object, an upload or a bucket. */
 enum step_result s3_refuse_unsupported(struct s3_request *req);
-/* ?versionId= other than "null" (versions come with their issue). */
-enum step_result s3_refuse_version(struct s3_request *req);
 /* For reads: headers of encryption keys. */
 enum step_result s3_refuse_encryption(struct s3_request *req);
 

@@ -92,6 +92,18 @@ enum step_result upload_lookup(struct s3_request *req, struct meta_list_parts *c
     return req->gateway->meta->list_parts(req->gateway->meta, call, &req->task);
 }
 
+enum step_result upload_commit_part(struct s3_request *req, struct body_write *write,
+                                    struct slice id, Kist__PutPart *message, Kist__Part *part)
+{
+    *message = (Kist__PutPart)KIST__PUT_PART__INIT;
+    message->bucket_id = req->bucket->id;
+    message->generation = req->bucket->generation;
+    message->key = s3_bytes(req->key);
+    message->upload_id = s3_bytes(id);
+    message->part = part;
+    return body_write_commit(req, write, META_PUT_PART, &message->base, SLICE_EMPTY);
+}
+
 void upload_write_user(struct xml_writer *xml, const char *element, struct slice user)
 {
     xml_writer_open(xml, element);

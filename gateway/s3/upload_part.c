@@ -17,14 +17,11 @@
 struct upload_part {
     struct s3_request base;
     struct meta_list_parts lookup;
-    struct write_path write;
-    struct meta_write call;
+    struct body_write write;
     Kist__PutPart message;
     Kist__Part part;
     struct slice upload_id;
     uint32_t number;
-    bool stored;
-    bool committed;
 };
 
 static struct upload_part *part_of(struct task *task)
@@ -87,45 +84,18 @@ static enum step_result part_begin(struct task *task)
 static enum step_result part_store(struct task *task)
 {
     struct upload_part *op = part_of(task);
-    struct s3_request *req = &op->base;
 
-    op->stored = true;
-    op->write = (struct write_path){
-        .gateway = req->gateway,
-        .view = req->view,
-        .payload = &req->payload,
-        .arena = req->arena,
-        .bucket_id = req->bucket->id,
-        .key = req->key,
-        .layout = gateway_new_id(req->gateway),
-        .allow_inline = false,
-    };
-    return write_path_start(&op->write, task);
+    return body_write_store(&op->base, &op->write, false);
 }
 
 static enum step_result part_commit(struct task *task)
 {
     struct upload_part *op = part_of(task);
-    struct s3_request *req = &op->base;
 
     op->part = (Kist__Part)KIST__PART__INIT;
     op->part.number = op->number;
-    op->part.size = op->write.size;
-    op->part.etag = s3_bytes(slice_of(req->payload.md5, MD5_BYTES));
-    op->part.n_checksums = s3_write_body_checksums(req, &op->part.checksums);
-    if (op->write.size > 0) {
-        op->part.layout_id = s3_bytes(slice_of(op->write.layout.bytes, EXTENT_ID_BYTES));
-        op->part.pieces = op->write.pieces;
-        op->part.n_pieces = op->write.piece_count;
-    }
-    op->message = (Kist__PutPart)KIST__PUT_PART__INIT;
-    op->message.bucket_id = req->bucket->id;
-    op->message.generation = req->bucket->generation;
-    op->message.key = s3_bytes(req->key);
-    op->message.upload_id = s3_bytes(op->upload_id);
-    op->message.part = &op->part;
-    op->committed = true;
-    return s3_write(req, &op->call, META_PUT_PART, &op->message.base, SLICE_EMPTY);
+    body_write_part(&op->base, &op->write, &op->part);
+    return upload_commit_part(&op->base, &op->write, op->upload_id, &op->message, &op->part);
 }
 
 /* Of the checksums kept: the one that the client may compare with its own. */
@@ -151,8 +121,8 @@ static enum step_result part_reply(struct task *task)
     struct upload_part *op = part_of(task);
     struct s3_request *req = &op->base;
 
-    if (op->call.reply->outcome != KIST__OUTCOME__OUTCOME_OK) {
-        return s3_fail_outcome(req, op->call.reply);
+    if (op->write.call.reply->outcome != KIST__OUTCOME__OUTCOME_OK) {
+        return s3_fail_outcome(req, op->write.call.reply);
     }
     s3_reply_header(req, "ETag",
                     s3_etag(req->arena, slice_of(req->payload.md5, MD5_BYTES), 0, true));
@@ -162,15 +132,7 @@ static enum step_result part_reply(struct task *task)
 
 static void part_abort(struct task *task)
 {
-    struct upload_part *op = part_of(task);
-
-    if (!op->stored) {
-        return;
-    }
-    if (!s3_maybe_applied(&op->base, &op->call, op->committed)) {
-        write_path_discard(&op->write);
-    }
-    s3_write_body_error(&op->base, &op->write);
+    body_write_abort(S3_REQUEST_OF(task), &part_of(task)->write);
 }
 
 const struct s3_handler upload_part = {

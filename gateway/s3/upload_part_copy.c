@@ -29,10 +29,8 @@ struct upload_part_copy {
     struct s3_request base;
     struct copy_source source;
     struct meta_list_parts lookup;
-    struct meta_get get;
     struct part_pieces pieces;
-    struct write_path write;
-    struct meta_write call;
+    struct body_write write;
     Kist__PutPart message;
     Kist__Part part;
     struct extent_id layout;
@@ -43,9 +41,6 @@ struct upload_part_copy {
     uint32_t number;
     uint64_t offset;
     uint64_t length;
-    bool got;
-    bool stored;
-    bool committed;
 };
 
 static struct upload_part_copy *part_copy_of(struct task *task)
@@ -88,15 +83,9 @@ static enum step_result part_copy_upload(struct task *task)
 static enum step_result part_copy_source(struct task *task)
 {
     struct upload_part_copy *op = part_copy_of(task);
-    struct s3_request *req = &op->base;
 
-    req->not_found = S3_OK;
-    op->get.bucket_id = op->source.bucket->id;
-    op->get.generation = op->source.bucket->generation;
-    op->get.key = op->source.key;
-    op->get.want_body = true;
-    op->get.arena = req->arena;
-    return req->gateway->meta->get(req->gateway->meta, &op->get, &req->task);
+    op->base.not_found = S3_OK;
+    return copy_source_look(&op->base, &op->source, true);
 }
 
 /* ---- Decide: conditions, range, checksums ---- */
@@ -216,14 +205,12 @@ static enum step_result part_copy_decide(struct task *task)
 {
     struct upload_part_copy *op = part_copy_of(task);
     struct s3_request *req = &op->base;
-    const Kist__Record *record = op->get.record;
+    const Kist__Record *record;
 
-    op->got = true;
-    if (record == NULL) {
-        (void)s3_fail(req, S3_NoSuchKey, NULL);
-        s3_error_detail(req, "Key", op->source.key);
+    if (copy_source_found(req, &op->source) == STEP_FAIL) {
         return STEP_FAIL;
     }
+    record = op->source.get.record;
     if (!part_copy_conditions_hold(req, record)) {
         return s3_fail(req, S3_PreconditionFailed, NULL);
     }
@@ -250,7 +237,7 @@ static enum step_result part_copy_gather(struct task *task)
 {
     struct upload_part_copy *op = part_copy_of(task);
 
-    if (op->get.record->inline_body || op->length == 0) {
+    if (op->source.get.record->inline_body || op->length == 0) {
         return STEP_NEXT;
     }
     return part_pieces_step(&op->base, &op->pieces);
@@ -264,7 +251,7 @@ static enum step_result part_copy_digest(struct task *task)
         return STEP_NEXT;
     }
     op->digest = (struct source_digest){
-        .get = &op->get,
+        .get = &op->source.get,
         .view = op->base.view,
         .offset = op->offset,
         .length = op->length,
@@ -282,26 +269,16 @@ static enum step_result part_copy_store(struct task *task)
     struct payload_options options = {
         .md5 = true, .also = 1U << (wanted != CHECKSUM_NONE ? wanted : CHECKSUM_CRC64NVME)};
 
-    if (!op->get.record->inline_body) {
+    if (!op->source.get.record->inline_body) {
         return STEP_NEXT;
     }
-    if (op->get.body.len != op->get.record->size) {
+    if (op->source.get.body.len != op->source.get.record->size) {
         return task_fail(task, RC_CORRUPT, "the inline body has another size");
     }
     payload_init_bytes(&req->payload, req->arena,
-                       slice_of(op->get.body.data + op->offset, (size_t)op->length), &options);
-    op->stored = true;
-    op->write = (struct write_path){
-        .gateway = req->gateway,
-        .view = req->view,
-        .payload = &req->payload,
-        .arena = req->arena,
-        .bucket_id = req->bucket->id,
-        .key = req->key,
-        .layout = op->layout,
-        .allow_inline = false,
-    };
-    return write_path_start(&op->write, task);
+                       slice_of(op->source.get.body.data + op->offset, (size_t)op->length),
+                       &options);
+    return body_write_store(req, &op->write, false);
 }
 
 /* ---- Copy: the row ---- */
@@ -311,14 +288,15 @@ static enum step_result part_copy_commit(struct task *task)
     struct upload_part_copy *op = part_copy_of(task);
     struct s3_request *req = &op->base;
 
-    if (op->stored) {
+    if (op->write.stored) {
         memcpy(op->etag, req->payload.md5, MD5_BYTES);
-        op->part.n_checksums = s3_write_body_checksums(req, &op->part.checksums);
-        op->part.pieces = op->write.pieces;
-        op->part.n_pieces = op->write.piece_count;
+        body_write_part(req, &op->write, &op->part);
     } else {
         op->part.pieces = op->pieces.pieces;
         op->part.n_pieces = op->pieces.count;
+        if (op->length > 0) {
+            op->part.layout_id = s3_bytes(slice_of(op->layout.bytes, EXTENT_ID_BYTES));
+        }
     }
     if (op->must_read) {
         source_digest_finish(&op->digest);
@@ -329,29 +307,20 @@ static enum step_result part_copy_commit(struct task *task)
     op->part.number = op->number;
     op->part.size = op->length;
     op->part.etag = s3_bytes(slice_of(op->etag, MD5_BYTES));
-    if (op->length > 0) {
-        op->part.layout_id = s3_bytes(slice_of(op->layout.bytes, EXTENT_ID_BYTES));
-    }
-    op->message = (Kist__PutPart)KIST__PUT_PART__INIT;
-    op->message.bucket_id = req->bucket->id;
-    op->message.generation = req->bucket->generation;
-    op->message.key = s3_bytes(req->key);
-    op->message.upload_id = s3_bytes(op->upload_id);
-    op->message.part = &op->part;
-    op->committed = true;
-    return s3_write(req, &op->call, META_PUT_PART, &op->message.base, SLICE_EMPTY);
+    return upload_commit_part(req, &op->write, op->upload_id, &op->message, &op->part);
 }
 
 static enum step_result part_copy_reply(struct task *task)
 {
     struct upload_part_copy *op = part_copy_of(task);
     struct s3_request *req = &op->base;
-    const Kist__Reply *reply = op->call.reply;
+    const Kist__Reply *reply = op->write.call.reply;
     struct xml_writer xml;
 
     if (reply->outcome != KIST__OUTCOME__OUTCOME_OK) {
         return s3_fail_outcome(req, reply);
     }
+    copy_source_reply(req, &op->source);
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "CopyPartResult", XML_NS_S3);
     xml_writer_raw(&xml, "LastModified",
@@ -368,28 +337,15 @@ static enum step_result part_copy_reply(struct task *task)
 
 static void part_copy_abort(struct task *task)
 {
-    struct upload_part_copy *op = part_copy_of(task);
-
-    if (op->stored && !s3_maybe_applied(&op->base, &op->call, op->committed)) {
-        write_path_discard(&op->write);
-    }
-    if (op->stored) {
-        s3_write_body_error(&op->base, &op->write);
-    }
+    body_write_abort(S3_REQUEST_OF(task), &part_copy_of(task)->write);
 }
 
 static void part_copy_release(struct task *task)
 {
     struct upload_part_copy *op = part_copy_of(task);
-    struct meta_client *meta = op->base.gateway->meta;
 
-    if (op->got || op->get.record != NULL) {
-        meta->release(meta, &op->get);
-        op->got = false;
-        op->get.record = NULL;
-    }
     source_digest_release(&op->digest);
-    copy_source_release(&op->source);
+    copy_source_release(&op->base, &op->source);
 }
 
 const struct s3_handler upload_part_copy = {

@@ -1,5 +1,6 @@
 #include "gateway/s3/write_body.h"
 
+#include "common/base/limits.h"
 #include "gateway/s3/object_headers.h"
 
 static bool write_body_announces_checksum(const struct http_request *request)
@@ -52,4 +53,86 @@ void s3_write_body_error(struct s3_request *req, const struct write_path *write)
     if (req->error == S3_OK && req->task.error.rc == RC_INVALID && write->error != S3_OK) {
         (void)s3_fail(req, write->error, write->error_text);
     }
+}
+
+bool s3_write_body_announces_digest(const struct s3_request *req)
+{
+    return s3_header(req, "content-md5").data != NULL ||
+           write_body_announces_checksum(&req->http->request);
+}
+
+/* ---- On the way to a command ---- */
+
+enum step_result body_write_store(struct s3_request *req, struct body_write *write,
+                                  bool allow_inline)
+{
+    write->stored = true;
+    write->path = (struct write_path){
+        .gateway = req->gateway,
+        .view = req->view,
+        .payload = &req->payload,
+        .arena = req->arena,
+        .bucket_id = req->bucket->id,
+        .key = req->key,
+        .layout = gateway_new_id(req->gateway),
+        .allow_inline = allow_inline,
+    };
+    return write_path_start(&write->path, &req->task);
+}
+
+struct piece_list body_write_record(struct s3_request *req, struct body_write *write,
+                                    Kist__Record *record)
+{
+    struct write_path *path = &write->path;
+    struct piece_list longer = {0};
+
+    record->size = path->size;
+    record->etag = s3_bytes(slice_of(req->payload.md5, MD5_BYTES));
+    record->n_checksums = s3_write_body_checksums(req, &record->checksums);
+    record->inline_body = path->is_inline && path->size > 0;
+    if (path->is_inline) {
+        return longer;
+    }
+    record->layout_id = s3_bytes(slice_of(path->layout.bytes, EXTENT_ID_BYTES));
+    record->piece_count = (uint32_t)path->piece_count;
+    record->pieces = path->pieces;
+    record->n_pieces = path->piece_count;
+    if (record->n_pieces > LIMIT_RECORD_PIECES) {
+        record->n_pieces = LIMIT_RECORD_PIECES;
+        longer = (struct piece_list){.pieces = path->pieces, .count = path->piece_count};
+    }
+    return longer;
+}
+
+void body_write_part(struct s3_request *req, struct body_write *write, Kist__Part *part)
+{
+    struct write_path *path = &write->path;
+
+    part->size = path->size;
+    part->etag = s3_bytes(slice_of(req->payload.md5, MD5_BYTES));
+    part->n_checksums = s3_write_body_checksums(req, &part->checksums);
+    if (path->size > 0) {
+        part->layout_id = s3_bytes(slice_of(path->layout.bytes, EXTENT_ID_BYTES));
+        part->pieces = path->pieces;
+        part->n_pieces = path->piece_count;
+    }
+}
+
+enum step_result body_write_commit(struct s3_request *req, struct body_write *write,
+                                   enum meta_command command, const ProtobufCMessage *message,
+                                   struct slice body)
+{
+    write->committed = true;
+    return s3_write(req, &write->call, command, message, body);
+}
+
+void body_write_abort(struct s3_request *req, struct body_write *write)
+{
+    if (!write->stored) {
+        return;
+    }
+    if (!s3_maybe_applied(req, &write->call, write->committed)) {
+        write_path_discard(&write->path);
+    }
+    s3_write_body_error(req, &write->path);
 }
