@@ -4,7 +4,7 @@
  *
  *     open   slots -> a leader serves (or reads only) -> the first view -> done
  *     then   who leads is published to the service; what fails is stopped and refilled (manage.c)
- *     close  service refuses -> reclaim -> fence -> replicas hand over and flush -> stores
+ *     close  service refuses -> reclaim, lifecycle -> fence -> replicas hand over and flush -> stores
  */
 #include "metad/server_private.h"
 
@@ -168,6 +168,7 @@ static void look_leader(struct metad *metad)
     if (serving == NULL) {
         LOG_INFO("metad_no_leader", "replicas=%u", metad->slot_count);
         reclaim_leader(metad->reclaim, NULL);
+        lifecycle_leader(metad->lifecycle, NULL);
         service_set_leader(metad->service, NULL);
         return;
     }
@@ -176,6 +177,7 @@ static void look_leader(struct metad *metad)
     metad->reads_only = false;
     service_set_leader(metad->service, leader_new(serving));
     reclaim_leader(metad->reclaim, serving->machine);
+    lifecycle_leader(metad->lifecycle, serving->machine);
 }
 
 static void open_answer(struct metad *metad)
@@ -270,6 +272,7 @@ static struct metad *metad_new(const struct metad_options *options)
     metad->transport = local_transport_new(metad->env);
     metad->service = service_new(metad->env);
     metad->reclaim = reclaim_open(metad);
+    metad->lifecycle = lifecycle_open(metad);
     reclaim_set_data(metad->reclaim, options->data);
     metad->post.run = look_post;
     metad->timer.fire = look_timer;
@@ -423,7 +426,7 @@ static void close_settled(struct env_timer *timer)
     service_fence(metad->service, close_fenced, metad);
 }
 
-static void close_reclaim_done(void *owner)
+static void close_lifecycle_done(void *owner)
 {
     struct metad *metad = owner;
 
@@ -431,6 +434,13 @@ static void close_reclaim_done(void *owner)
     metad->env->clock->timer_stop(metad->env, &metad->verify_timer);
     metad->timer.fire = close_settled;
     metad->env->clock->timer_start(metad->env, &metad->timer, 0);
+}
+
+static void close_reclaim_done(void *owner)
+{
+    struct metad *metad = owner;
+
+    lifecycle_close(metad->lifecycle, close_lifecycle_done, metad);
 }
 
 void metad_close(struct metad *metad, void (*done)(void *arg), void *arg)
@@ -441,6 +451,7 @@ void metad_close(struct metad *metad, void (*done)(void *arg), void *arg)
     metad->close_arg = arg;
     metad->leader = NULL;
     reclaim_leader(metad->reclaim, NULL);
+    lifecycle_leader(metad->lifecycle, NULL);
     service_refuse(metad->service);
     reclaim_close(metad->reclaim, close_reclaim_done, metad);
 }

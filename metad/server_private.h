@@ -48,6 +48,7 @@ struct slot {
 };
 
 struct reclaim;
+struct lifecycle;
 struct shadow;
 struct recover;
 struct join;
@@ -72,6 +73,7 @@ struct metad {
     struct membership_change change;
     bool changing;
     struct reclaim *reclaim;
+    struct lifecycle *lifecycle;
     struct env_timer timer;
     struct env_timer verify_timer;
     uint32_t verifying;      /* jobs under way */
@@ -147,5 +149,12 @@ void reclaim_set_data(struct reclaim *reclaim, struct data_client *data);
 /* The leader is here, or no longer. */
 void reclaim_leader(struct reclaim *reclaim, struct machine *machine);
 void reclaim_close(struct reclaim *reclaim, void (*done)(void *owner), void *owner);
+
+/* ---- lifecycle.c: what is due, jobs ---- */
+
+struct lifecycle *lifecycle_open(struct metad *metad);
+/* The leader is here, or no longer. */
+void lifecycle_leader(struct lifecycle *lifecycle, struct machine *machine);
+void lifecycle_close(struct lifecycle *lifecycle, void (*done)(void *owner), void *owner);
 
 #endif

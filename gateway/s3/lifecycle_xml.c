@@ -4,6 +4,7 @@
  */
 #include "gateway/s3/lifecycle_xml.h"
 
+#include "common/base/limits.h"
 #include "common/codec/time_format.h"
 #include "common/crypto/random.h"
 #include "common/lifecycle/lifecycle.h"
@@ -54,7 +55,7 @@ static enum step_result read_days(struct s3_request *req, const struct xml_node 
 }
 
 static enum step_result read_size(struct s3_request *req, const struct xml_node *node,
-                                  const char *name, bool *has, uint64_t *size)
+                                  const char *name, protobuf_c_boolean *has, uint64_t *size)
 {
     struct slice text = slice_trim(xml_child_text(node, name));
 
@@ -199,6 +200,7 @@ static enum step_result read_expiration(struct s3_request *req, const struct xml
     struct slice date;
     bool has_marker;
     bool has_days;
+    bool marker;
 
     if (node == NULL) {
         return STEP_NEXT;
@@ -206,10 +208,11 @@ static enum step_result read_expiration(struct s3_request *req, const struct xml
     date = xml_child_text(node, "Date");
     has_marker = xml_child(node, "ExpiredObjectDeleteMarker") != NULL;
     if (!setting_children_known(node, known) ||
-        !setting_bool(node, "ExpiredObjectDeleteMarker", &out->expire_marker) ||
+        !setting_bool(node, "ExpiredObjectDeleteMarker", &marker) ||
         read_days(req, node, "Days", "Expiration", &out->expire_days, &has_days) == STEP_FAIL) {
         return req->error != S3_OK ? STEP_FAIL : malformed(req);
     }
+    out->expire_marker = marker;
     if ((has_days ? 1 : 0) + (date.data != NULL ? 1 : 0) + (has_marker ? 1 : 0) != 1) {
         return malformed(req);
     }

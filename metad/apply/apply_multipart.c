@@ -6,6 +6,7 @@
  * the gateway's to drop.
  */
 #include "common/base/assert.h"
+#include "metad/apply/due.h"
 #include "metad/apply/liveness.h"
 #include "metad/apply/lock.h"
 #include "metad/apply/record_check.h"
@@ -63,6 +64,7 @@ void apply_create_upload(struct apply *apply, const ProtobufCMessage *message)
     key_object(&row, call->bucket_id, key, KIND_UPLOAD, message_bytes(upload->upload_id));
     apply_put_message(apply, FAMILY_UPLOADS, &row, &upload->base);
     apply_usage(apply, call->bucket_id, 0, 0, 1);
+    due_note_upload(apply, call->bucket_id, key, upload);
 }
 
 /* ---- Parts ---- */
@@ -172,13 +174,25 @@ static bool upload_drop_parts(struct apply *apply, uint64_t bucket_id, struct sl
     return apply->error.rc == RC_OK;
 }
 
+uint32_t upload_abort(struct apply *apply, uint64_t bucket_id, struct slice key,
+                      struct slice upload_id)
+{
+    uint32_t max = LIMIT_PARTS;
+
+    if (!upload_drop_parts(apply, bucket_id, key, upload_id, &max)) {
+        apply_fail(apply, "an upload has more parts than there are numbers");
+        return 0;
+    }
+    upload_delete(apply, bucket_id, key, upload_id);
+    return LIMIT_PARTS - max;
+}
+
 void apply_abort_upload(struct apply *apply, const ProtobufCMessage *message)
 {
     const Kist__AbortUpload *call = (const Kist__AbortUpload *)message;
     struct slice key = message_bytes(call->key);
     struct slice upload_id = message_bytes(call->upload_id);
     const Kist__Upload *upload = NULL;
-    uint32_t max = LIMIT_PARTS;
 
     if (!apply_check_bucket(apply, call->bucket_id, call->generation) ||
         !apply_check_key(apply, call->key)) {
@@ -195,11 +209,7 @@ void apply_abort_upload(struct apply *apply, const ProtobufCMessage *message)
         (void)apply_refuse(apply, KIST__OUTCOME__PRECONDITION_FAILED);
         return;
     }
-    if (!upload_drop_parts(apply, call->bucket_id, key, upload_id, &max)) {
-        apply_fail(apply, "an upload has more parts than there are numbers");
-        return;
-    }
-    upload_delete(apply, call->bucket_id, key, upload_id);
+    (void)upload_abort(apply, call->bucket_id, key, upload_id);
 }
 
 /* ---- Behind a deleted bucket ---- */

@@ -11,6 +11,7 @@
 #include "common/base/limits.h"
 #include "metad/apply/apply.h"
 #include "metad/apply/change.h"
+#include "metad/apply/job.h"
 #include "metad/apply/root_rows.h"
 
 enum { VERSIONING_ENABLED = 1, VERSIONING_SUSPENDED = 2, LOCK_MODES = 2 };
@@ -123,6 +124,9 @@ void apply_put_setting(struct apply *apply, const ProtobufCMessage *message)
     setting_merge(settings, value, field);
     if (!setting_bounded(apply, settings)) {
         return;
+    }
+    if (call->setting == SETTING_LIFECYCLE) {
+        job_rules_changed(apply, bucket);
     }
     bucket->generation += 1;
     root_put_bucket(apply, bucket);

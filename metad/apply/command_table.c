@@ -54,6 +54,7 @@ bool command_request_row(const struct command *command, const ProtobufCMessage *
     ASSERT(request_id.len == REQUEST_ID_BYTES);
     if (command->apply == apply_condemn || command->apply == apply_reclaimed ||
         command->apply == apply_set_durable || command->apply == apply_purge_bucket ||
+        command->apply == apply_run_due || command->apply == apply_run_job ||
         command->apply == apply_trim_changes || command->apply == apply_put_cursor) {
         return false;
     }

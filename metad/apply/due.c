@@ -51,32 +51,34 @@ void due_put_version(struct apply *apply, uint64_t bucket_id, struct slice key,
 bool due_parse(const struct apply *apply, struct slice row_key, struct due_row *out)
 {
     struct row_key prefix;
-    struct slice rest;
+    const char *at;
     size_t id_bytes;
+    size_t left;
 
     key_range(&prefix, apply->range_id, KIND_DUE, SLICE_EMPTY);
     if (!slice_starts(row_key, row_key_slice(&prefix)) ||
         row_key.len < prefix.len + DUE_HEAD_BYTES) {
         return false;
     }
-    rest = slice_after(row_key, prefix.len);
-    *out = (struct due_row){.due = be64_get(rest.data),
-                            .bucket_id = be64_get(rest.data + 8),
-                            .kind = (enum due_kind)(uint8_t)rest.data[DUE_HEAD_BYTES - 1]};
+    at = row_key.data + prefix.len;
+    *out = (struct due_row){.due = be64_get(at),
+                            .bucket_id = be64_get(at + 8),
+                            .kind = (enum due_kind)(uint8_t)at[DUE_HEAD_BYTES - 1]};
     if (out->bucket_id == 0 || (out->kind != DUE_VERSION && out->kind != DUE_UPLOAD)) {
         return false;
     }
     id_bytes = out->kind == DUE_VERSION ? VERSION_BYTES : ID_BYTES;
-    rest = slice_after(rest, DUE_HEAD_BYTES);
-    if (rest.len <= id_bytes || rest.len > id_bytes + LIMIT_KEY_BYTES) {
+    at += DUE_HEAD_BYTES;
+    left = row_key.len - prefix.len - DUE_HEAD_BYTES;
+    if (left <= id_bytes || left > id_bytes + LIMIT_KEY_BYTES) {
         return false;
     }
-    out->key = slice_after(rest, id_bytes);
+    out->key = slice_of(at + id_bytes, left - id_bytes);
     if (out->kind == DUE_VERSION) {
-        out->stamp = be64_get(rest.data);
-        out->tie = be32_get(rest.data + 8);
+        out->stamp = be64_get(at);
+        out->tie = be32_get(at + 8);
     } else {
-        out->upload_id = slice_of(rest.data, ID_BYTES);
+        out->upload_id = slice_of(at, ID_BYTES);
     }
     return true;
 }
@@ -129,49 +131,5 @@ void due_note_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
     if (rules != NULL) {
         row.due = lifecycle_upload(rules, key, upload).due;
         due_put(apply, &row, message_bytes(upload->upload_id));
-    }
-}
-
-/* ---- Markers without versions ---- */
-
-const Kist__Record *due_lone_marker(struct apply *apply, uint64_t bucket_id, struct slice key)
-{
-    Kist__Record *found = NULL;
-    struct apply_walk walk;
-    struct row_key row;
-    struct slice value;
-    uint32_t count = 0;
-
-    key_current(&row, bucket_id, key);
-    if (apply_get(apply, FAMILY_CURRENT, &row, &value)) {
-        return NULL;
-    }
-    key_object(&row, bucket_id, key, KIND_HISTORY, SLICE_EMPTY);
-    apply_walk_open(&walk, apply, FAMILY_HISTORY, &row);
-    while (count < 2 && apply_walk_next(&walk)) {
-        row.len = 0;
-        row_key_append(&row, walk.key);
-        if (!apply_get(apply, FAMILY_HISTORY, &row, &value)) {
-            continue; /* this entry has removed it */
-        }
-        count += 1;
-        found = message_unpack(apply->arena, &kist__record__descriptor, value);
-        if (found == NULL) {
-            apply_fail(apply, "a history row does not decode");
-            break;
-        }
-    }
-    apply_walk_close(&walk);
-    return count == 1 && found != NULL && found->delete_marker ? found : NULL;
-}
-
-void due_note_left(struct apply *apply, uint64_t bucket_id, struct slice key)
-{
-    const Kist__Lifecycle *rules = due_rules(apply, bucket_id);
-    const Kist__Record *marker = rules != NULL ? due_lone_marker(apply, bucket_id, key) : NULL;
-
-    if (marker != NULL) {
-        due_put_version(apply, bucket_id, key, marker,
-                        lifecycle_marker(rules, key, marker, apply->stamp).due);
     }
 }

@@ -21,8 +21,6 @@ void due_note(struct apply *apply, uint64_t bucket_id, struct slice key, const K
               enum due_role role);
 void due_note_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
                      const Kist__Upload *upload);
-/* Called by whatever removes a version: the marker of this key may be the only one left. */
-void due_note_left(struct apply *apply, uint64_t bucket_id, struct slice key);
 
 /* ---- For apply_due.c ---- */
 
@@ -46,8 +44,5 @@ void due_put_version(struct apply *apply, uint64_t bucket_id, struct slice key,
                      const Kist__Record *record, uint64_t due);
 /* Is `row_key` the key of such a row? The slices borrow from it. */
 bool due_parse(const struct apply *apply, struct slice row_key, struct due_row *out);
-/* The newest version of the key is a marker, and the only one; NULL otherwise. Sees what this entry
- * deleted. */
-const Kist__Record *due_lone_marker(struct apply *apply, uint64_t bucket_id, struct slice key);
 
 #endif

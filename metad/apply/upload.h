@@ -10,4 +10,8 @@ Kist__Upload *upload_load(struct apply *apply, uint64_t bucket_id, struct slice 
 void upload_delete(struct apply *apply, uint64_t bucket_id, struct slice key,
                    struct slice upload_id);
 
+/* Parts and upload row go; returns the number of parts. */
+uint32_t upload_abort(struct apply *apply, uint64_t bucket_id, struct slice key,
+                      struct slice upload_id);
+
 #endif
