@@ -11,6 +11,7 @@
 #include "common/base/limits.h"
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/lifecycle_headers.h"
 #include "gateway/s3/manifest.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/object_lookup.h"
@@ -376,6 +377,7 @@ static enum step_result complete_reply(struct task *task)
         return task_fail(task, RC_CORRUPT, "metad answered a complete without its record");
     }
     s3_reply_version(req, record);
+    s3_reply_expiration(req, record);
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "CompleteMultipartUploadResult", XML_NS_S3);
     xml_writer_text(&xml, "Location", complete_location(req));

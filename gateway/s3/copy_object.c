@@ -1,7 +1,7 @@
 /*
  * CopyObject: metadata only, at any size.
  *
- *     check -> find -> confirm -> look -> digest -> copy -> reply
+ *     acl -> check -> find -> confirm -> look -> digest -> copy -> reply
  *
  * One command of metad: it finds the source, decides the conditions of both ends, and makes a
  * record that shares the source's layout (or its inline body). No data is read or written; only a
@@ -10,9 +10,11 @@
  * source has versions the command names it too. A new judgement begins again at `check`: both
  * buckets must be looked up anew.
  */
+#include "gateway/s3/acl_request.h"
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/copy_source.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/lifecycle_headers.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/object_lookup.h"
 #include "gateway/s3/source_digest.h"
@@ -31,11 +33,19 @@ struct copy_object {
     struct source_digest digest;
     Kist__Checksum *checksums[1];
     bool digested;
+    struct acl_request acl;
 };
 
 static struct copy_object *copy_of(struct task *task)
 {
     return CONTAINER_OF(task, struct copy_object, base.task);
+}
+
+static enum step_result copy_acl(struct task *task)
+{
+    struct copy_object *op = copy_of(task);
+
+    return s3_acl_from_request(&op->base, &op->acl);
 }
 
 /* ---- Check ---- */
@@ -218,6 +228,9 @@ static enum step_result copy_commit(struct task *task)
         op->record.n_checksums = 1;
         op->message.source_stamp = op->source.get.record->stamp; /* of the bytes that were read */
     }
+    if (s3_acl_to_record(req, &op->acl, &op->record) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
     op->copy_id = gateway_new_id(req->gateway);
     op->message.source_bucket_id = op->source.bucket->id;
     op->message.source_generation = op->source.bucket->generation;
@@ -257,6 +270,7 @@ static enum step_result copy_reply(struct task *task)
     }
     copy_source_reply(req, &op->source);
     s3_reply_version(req, record);
+    s3_reply_expiration(req, record);
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "CopyObjectResult", XML_NS_S3);
     xml_writer_raw(&xml, "LastModified", s3_iso8601(req->arena, record->stamp));
@@ -282,6 +296,7 @@ const struct s3_handler copy_object = {
     .flags = CHECKS_MORE,
     .steps =
         {
+                {"acl", copy_acl},
                 {"check", copy_check},
                 {"find", copy_find},
                 {"confirm", copy_confirm},

@@ -11,6 +11,7 @@
 #include "gateway/object/read_path.h"
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/lifecycle_headers.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/object_lookup.h"
 #include "gateway/s3/range.h"
@@ -229,6 +230,9 @@ static enum step_result get_decide(struct task *task)
     }
     get_checksums(op);
     s3_reply_version_state(req, record);
+    if (op->get.is_current) {
+        s3_reply_expiration(req, record);
+    }
     if (op->is_head || op->length == 0) {
         s3_reply_begin(req, op->status, op->length);
         return s3_reply_streamed(req);

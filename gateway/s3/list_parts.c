@@ -5,6 +5,7 @@
  */
 #include "common/base/limits.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/lifecycle_headers.h"
 #include "gateway/s3/list_params.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/upload.h"
@@ -86,6 +87,7 @@ static enum step_result list_parts_reply(struct task *task)
     const Kist__Upload *upload = op->call.upload;
     struct xml_writer xml;
 
+    s3_reply_abort(req, upload->stamp);
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "ListPartsResult", XML_NS_S3);
     xml_writer_text(&xml, "Bucket", req->bucket_name);
