@@ -25,6 +25,7 @@ struct gateway_config {
     struct slice domain; /* virtual-host style: bucket.domain; several, with commas; empty: none */
     struct slice website_domain; /* likewise, for websites; "*": every host named as a website */
     bool sigv2;                  /* Signature Version 2 is accepted */
+    uint32_t default_ownership; /* enum ownership_rule, of buckets made without a word on it */
     uint64_t copy_bytes_max;    /* LIMIT_COPY_BYTES unless lifted */
     uint64_t inline_bytes_max;  /* LIMIT_INLINE_BYTES */
     uint64_t replica_bytes_max; /* LIMIT_REPLICA_BYTES */
@@ -33,6 +34,8 @@ struct gateway_config {
     uint64_t hedge_ms;          /* wait for a shard before a parity read */
     uint32_t incarnation;       /* minted by root at this start: part of every extent id */
     uint32_t cluster_epoch;
+    const struct slice *sinks; /* where notifications may go: "NAME:webhook", "NAME:kafka" */
+    uint32_t sink_count;
     struct stream_pool *stream_pool; /* NULL: every loop has a budget of its own */
 };
 
@@ -55,6 +58,7 @@ struct gateway {
     uint32_t loop;       /* number of this loop: part of every id */
     uint64_t id_counter; /* of extent ids made here */
     uint64_t active_requests;
+    bool draining; /* the server closes: what only waits ends */
     void *metrics;
 };
 

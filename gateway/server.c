@@ -196,6 +196,7 @@ void gateway_server_close(struct gateway_server *server, uint64_t drain_ms, void
     ASSERT(server->closed == NULL);
     server->closed = done;
     server->closed_arg = arg;
+    server->gateway.draining = true;
     http_server_close(server->http, drain_ms, server_http_closed);
 }
 

@@ -106,6 +106,8 @@ struct meta_changes {
     uint32_t after_number;
     struct slice prefix; /* of the key */
     struct slice sink;   /* not empty: only what this sink is to be told ("NAME:webhook") */
+    bool from_oldest;    /* what was dropped behind `after` is not missed */
+    bool latest;         /* nothing but the cursor behind the newest change */
     bool resume;         /* go on where the sink's cursor stands, whatever `after` says */
     uint32_t limit;      /* 1 .. LIMIT_LIST_KEYS */
     struct arena *arena;

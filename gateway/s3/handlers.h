@@ -33,6 +33,14 @@ extern const struct s3_handler get_object_acl;
 extern const struct s3_handler put_object_acl;
 extern const struct s3_handler get_unconfigured;
 
+extern const struct s3_handler get_bucket_notification;
+extern const struct s3_handler put_bucket_notification;
+extern const struct s3_handler get_bucket_feed;
+extern const struct s3_handler put_bucket_feed;
+extern const struct s3_handler delete_bucket_feed;
+extern const struct s3_handler get_bucket_changes;
+extern const struct s3_handler listen_events;
+
 extern const struct s3_handler get_object;
 extern const struct s3_handler get_object_attributes;
 extern const struct s3_handler get_object_legal_hold;

@@ -33,8 +33,8 @@ enum {
     S3_REQUEST_ID_BYTES = 16
 };
 
-enum s3_target { ON_SERVICE = 0, ON_BUCKET, ON_OBJECT };
-enum { S3_TARGETS = ON_OBJECT + 1 };
+enum s3_target { ON_SERVICE = 0, ON_BUCKET, ON_OBJECT, ON_WEBSITE };
+enum { S3_TARGETS = ON_WEBSITE + 1 };
 
 /* Flags of a handler. */
 enum s3_op_flags {
@@ -106,6 +106,10 @@ struct s3_request {
     struct slice error_extra; /* XML elements put into the error body as they are */
     enum s3_error
         not_found; /* what RC_NOT_FOUND of the call under way means; S3_OK: nothing known */
+    /* What browsers ask for (gateway/web/README.md). */
+    struct form *form;       /* a form upload: its fields stand for headers */
+    struct website *website; /* a request to a website: failures are pages */
+    int status_instead;      /* not 0: sent in place of the handler's status (error documents) */
     /* Private. */
     bool body_begun;
     void *dispatch;
@@ -117,6 +121,9 @@ struct s3_request {
 struct slice s3_param(const struct s3_request *req, const char *name);
 bool s3_has_param(const struct s3_request *req, const char *name);
 struct slice s3_header(const struct s3_request *req, const char *lower_case_name);
+/* Ends the last step of a handler that judges later (AUTH_LATER): the request is judged again, as
+ * one of `handler`, whose steps then run. */
+enum step_result s3_forward(struct s3_request *req, const struct s3_handler *handler);
 /* May the caller do `action` on this bucket? (Owner or root; policies come with their issue.) */
 bool s3_allowed(const struct s3_request *req, const char *action, const Kist__Bucket *bucket);
 /* The same for a key of that bucket: source of a copy, keys of DeleteObjects. */
@@ -155,6 +162,8 @@ enum step_result s3_reply_xml(struct s3_request *req, int status);
 enum step_result s3_reply_streamed(struct s3_request *req);
 /* Sends status and headers now; the body of `length` bytes follows by http_reply_write(). */
 void s3_reply_begin(struct s3_request *req, int status, uint64_t length);
+/* The same for a body whose end is not known yet: chunked. */
+void s3_reply_begin_open(struct s3_request *req, int status);
 
 /* `text` NULL: the code's standard message. */
 enum step_result s3_fail(struct s3_request *req, enum s3_error error, const char *text);

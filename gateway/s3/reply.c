@@ -59,9 +59,18 @@ void s3_reply_begin(struct s3_request *req, int status, uint64_t length)
     ASSERT(!req->replied);
     ASSERT(length <= INT64_MAX);
     s3_reply_common_headers(req);
+    req->status = req->status_instead != 0 ? req->status_instead : status;
+    req->replied = true;
+    http_reply_start(req->http, req->status, req->headers, req->header_count, (int64_t)length);
+}
+
+void s3_reply_begin_open(struct s3_request *req, int status)
+{
+    ASSERT(!req->replied);
+    s3_reply_common_headers(req);
     req->status = status;
     req->replied = true;
-    http_reply_start(req->http, status, req->headers, req->header_count, (int64_t)length);
+    http_reply_start(req->http, status, req->headers, req->header_count, -1);
 }
 
 /* ---- Failures ---- */
@@ -118,7 +127,7 @@ enum step_result s3_fail_outcome(struct s3_request *req, const Kist__Reply *repl
         return s3_failf(req, s3_error_from_outcome(reply->outcome), "%.*s", (int)text.len,
                         text.data);
     }
-    return s3_fail(req, s3_error_from_outcome(reply->outcome), NULL);
+    return s3_fail(req, s3_error_from_outcome(reply->outcome), s3_outcome_message(reply->outcome));
 }
 
 bool s3_maybe_applied(const struct s3_request *req, const struct meta_write *call, bool started)

@@ -74,7 +74,7 @@ static enum rc changes_start(struct changes *changes, struct row_key *start)
         call->feed_count = state->count;
         if (changes_before(call->next_stamp, call->next_number, state->trimmed_stamp,
                            state->trimmed_number)) {
-            call->lost = call->next_stamp != 0 || call->next_number != 0;
+            call->lost = !call->from_oldest && (call->next_stamp != 0 || call->next_number != 0);
             call->next_stamp = state->trimmed_stamp;
             call->next_number = state->trimmed_number;
         }
@@ -146,6 +146,34 @@ static enum rc changes_walk(struct changes *changes, const struct row_key *start
     return rc;
 }
 
+/* The cursor behind the newest change; never the one that means "from the oldest on". */
+static enum rc changes_latest(struct changes *changes)
+{
+    struct meta_changes *call = changes->call;
+    const struct kv_ops *ops = changes->read->store->kv->ops;
+    struct row_key prefix;
+    struct row_key last;
+    struct read_walk walk;
+    enum rc rc = RC_OK;
+
+    key_range(&prefix, RANGE_FIRST, KIND_CHANGE, SLICE_EMPTY);
+    last = prefix;
+    (void)row_key_after_prefix(&last);
+    read_walk_open(&walk, changes->read, FAMILY_ROWS, &prefix, &prefix, false);
+    ops->iter_seek_prev(walk.iter, row_key_slice(&last));
+    if (read_walk_valid(&walk)) {
+        struct slice key = read_walk_key(&walk);
+
+        call->next_stamp = be64_get(key.data + key.len - CHANGE_KEY_TAIL);
+        call->next_number = be32_get(key.data + key.len - 4);
+    } else {
+        rc = read_walk_rc(&walk);
+        call->next_number += call->next_stamp == 0 && call->next_number == 0 ? 1 : 0;
+    }
+    read_walk_close(&walk);
+    return rc;
+}
+
 enum rc read_changes(struct read_context *read, void *arg)
 {
     struct meta_changes *call = arg;
@@ -168,6 +196,9 @@ enum rc read_changes(struct read_context *read, void *arg)
     rc = changes_start(&changes, &start);
     if (rc != RC_OK) {
         return rc;
+    }
+    if (call->latest) {
+        return changes_latest(&changes);
     }
     arena_init(&changes.scratch);
     rc = changes_walk(&changes, &start);
