@@ -230,7 +230,7 @@ static enum step_result get_decide(struct task *task)
     }
     get_checksums(op);
     s3_reply_version_state(req, record);
-    if (op->get.is_current) {
+    if (op->find.get.is_current) {
         s3_reply_expiration(req, record);
     }
     if (op->is_head || op->length == 0) {
