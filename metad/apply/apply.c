@@ -282,10 +282,36 @@ void apply_walk_open(struct apply_walk *walk, struct apply *apply, enum family f
     walk->iter = apply->kv->ops->iter_open(apply->kv, &options);
 }
 
-bool apply_walk_next(struct apply_walk *walk)
+static bool walk_take(struct apply_walk *walk)
 {
     const struct kv_ops *ops = walk->apply->kv->ops;
     struct error error = {.rc = RC_OK};
+
+    if (ops->iter_valid(walk->iter)) {
+        walk->key = ops->iter_key(walk->iter);
+        walk->value = ops->iter_value(walk->iter);
+        return true;
+    }
+    if (ops->iter_rc(walk->iter, &error) != RC_OK) {
+        walk->apply->error = error;
+    }
+    return false;
+}
+
+bool apply_walk_last(struct apply_walk *walk)
+{
+    ASSERT(!walk->begun);
+    if (walk->apply->error.rc != RC_OK) {
+        return false;
+    }
+    walk->begun = true;
+    walk->apply->kv->ops->iter_seek_prev(walk->iter, row_key_slice(&walk->upper));
+    return walk_take(walk);
+}
+
+bool apply_walk_next(struct apply_walk *walk)
+{
+    const struct kv_ops *ops = walk->apply->kv->ops;
 
     if (walk->apply->error.rc != RC_OK) {
         return false;
@@ -296,15 +322,7 @@ bool apply_walk_next(struct apply_walk *walk)
         ops->iter_seek(walk->iter, row_key_slice(&walk->lower));
         walk->begun = true;
     }
-    if (ops->iter_valid(walk->iter)) {
-        walk->key = ops->iter_key(walk->iter);
-        walk->value = ops->iter_value(walk->iter);
-        return true;
-    }
-    if (ops->iter_rc(walk->iter, &error) != RC_OK) {
-        walk->apply->error = error;
-    }
-    return false;
+    return walk_take(walk);
 }
 
 void apply_walk_close(struct apply_walk *walk)

@@ -108,6 +108,8 @@ void apply_walk_open(struct apply_walk *walk, struct apply *apply, enum family f
 /* False at the end and on an error (apply->error). key and value are borrowed until the next call.
  */
 bool apply_walk_next(struct apply_walk *walk);
+/* To the last row, instead of the first. False when there is none. */
+bool apply_walk_last(struct apply_walk *walk);
 void apply_walk_close(struct apply_walk *walk);
 
 /* The first row of the family `history` from `from` on that begins with `prefix`, as this entry

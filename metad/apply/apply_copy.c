@@ -8,10 +8,9 @@
  *     a version that the copy itself replaces (onto itself) -> the layout stays where it is
  */
 #include "metad/apply/conditions.h"
-#include "metad/apply/liveness.h"
 #include "metad/apply/lock.h"
 #include "metad/apply/record_check.h"
-#include "metad/apply/version.h"
+#include "metad/apply/share.h"
 
 struct copy {
     struct apply *apply;
@@ -132,50 +131,13 @@ static Kist__Record *copy_record(struct apply *apply, const Kist__CopyObject *co
     return record;
 }
 
-static bool copy_inline(struct apply *apply, const Kist__CopyObject *copy,
-                        const Kist__Record *source)
-{
-    struct row_key row;
-    struct slice body;
-
-    key_inline(&row, copy->source_bucket_id, message_bytes(copy->source_key), source->stamp);
-    if (!apply_get(apply, FAMILY_INLINE, &row, &body)) {
-        apply_fail(apply, "an inline body is missing");
-        return false;
-    }
-    apply_put_inline(apply, copy->bucket_id, message_bytes(copy->key), apply->stamp, body);
-    return true;
-}
-
-static bool copy_share(struct apply *apply, const Kist__CopyObject *copy,
-                       const Kist__Record *source, Kist__Record *record)
-{
-    Kist__Reference *reference = arena_alloc(apply->arena, sizeof(*reference));
-
-    kist__reference__init(reference);
-    if (source->shared != NULL) {
-        *reference = *source->shared;
-    } else {
-        reference->layout_id = source->layout_id;
-        reference->home_bucket = copy->source_bucket_id;
-        reference->home_key = copy->source_key;
-    }
-    reference->reference_id = copy->copy_id;
-    record->shared = reference;
-    return layout_add_reference(apply, reference, copy->bucket_id, message_bytes(copy->key));
-}
-
+/* Inline bytes lie under the version's stamp: they are written again in any case. */
 static bool copy_bytes(struct copy *op, Kist__Record *record)
 {
-    const Kist__Record *source = op->source.record;
-
-    if (source->inline_body) {
-        return copy_inline(op->apply, op->call, source);
-    }
-    if (source->layout_id.len == 0 || copy_takes_bytes(op)) {
+    if (copy_takes_bytes(op) && !record->inline_body) {
         return true;
     }
-    return copy_share(op->apply, op->call, source, record);
+    return share_bytes(&op->from, op->source.record, &op->to, record, op->call->copy_id);
 }
 
 void apply_copy_object(struct apply *apply, const ProtobufCMessage *message)

@@ -12,6 +12,16 @@ void layout_writer_init(struct layout_writer *writer, struct apply *apply,
     writer->part_chunk.parts = writer->parts;
 }
 
+void layout_writer_resume(struct layout_writer *writer, const Kist__LayoutChunk *last)
+{
+    ASSERT(writer->rows && writer->piece_count == 0);
+    ASSERT(last->n_pieces <= LIMIT_LAYOUT_CHUNK_PIECES);
+    writer->offset = last->offset;
+    for (size_t i = 0; i < last->n_pieces; i++) {
+        layout_writer_add(writer, last->pieces[i]);
+    }
+}
+
 static void put_row(struct layout_writer *writer, const struct row_key *row,
                     const Kist__LayoutChunk *chunk)
 {

@@ -29,6 +29,8 @@ struct layout_writer {
 
 void layout_writer_init(struct layout_writer *writer, struct apply *apply,
                         const struct layout_name *layout, bool rows);
+/* Goes on behind the last row of the layout: its pieces are written again with what is added. */
+void layout_writer_resume(struct layout_writer *writer, const Kist__LayoutChunk *last);
 /* Borrows the piece until the next flush (flush_count rose and further pieces were added). */
 void layout_writer_add(struct layout_writer *writer, Kist__Piece *piece);
 /* A part that begins at the present offset: call before its pieces are added. Copied. */

@@ -256,6 +256,17 @@ static struct layout_name reference_home(const Kist__Reference *reference)
                                 .id = message_bytes(reference->layout_id)};
 }
 
+bool layout_has_reference(struct apply *apply, const Kist__Reference *reference)
+{
+    struct layout_name layout;
+
+    if (!reference_ok(reference)) {
+        return false;
+    }
+    layout = reference_home(reference);
+    return has_reference(apply, &layout, message_bytes(reference->reference_id));
+}
+
 bool layout_add_reference(struct apply *apply, const Kist__Reference *reference,
                           uint64_t holder_bucket, struct slice holder_key)
 {

@@ -47,6 +47,7 @@ void layout_unreference_pieces(struct apply *apply, Kist__Piece *const *pieces, 
  * the command is answered from its request row and never comes here. */
 bool layout_add_reference(struct apply *apply, const Kist__Reference *reference,
                           uint64_t holder_bucket, struct slice holder_key);
+bool layout_has_reference(struct apply *apply, const Kist__Reference *reference);
 /* Harmless when it is not there. */
 void layout_remove_reference(struct apply *apply, const Kist__Reference *reference);
 
