@@ -11,6 +11,7 @@ struct serve_options {
     char *admin_listen;
     char *domain;
     char *website_domain;
+    uint64_t default_ownership; /* enum ownership_rule less 1 */
     char *region;
     uint64_t sigv2;
     char *tls_cert;

@@ -67,6 +67,7 @@ static void gateways_configure(struct serve *serve)
         .domain = slice_str(options->domain),
         .website_domain = slice_str(options->website_domain),
         .sigv2 = options->sigv2 != 0,
+        .default_ownership = (uint32_t)options->default_ownership + 1,
         .copy_bytes_max = options->copy_size_max,
         .inline_bytes_max = options->inline_size_max,
         .replica_bytes_max = options->replica_size_max,

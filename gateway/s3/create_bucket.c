@@ -1,11 +1,14 @@
 /*
  * CreateBucket.
  *
- *     check -> commit -> reply
+ *     check -> acl -> commit -> reply
  *
- * Whether the name is free is decided in the apply. As at AWS, making one's own bucket again is a
+ * What the bucket begins with: who owns its objects (x-amz-object-ownership, else what the server
+ * was started with), an ACL, object lock (which turns versioning on), tags. Whether the name is free is decided in the apply. As at AWS, making one's own bucket again is a
  * success in us-east-1 and 409 BucketAlreadyOwnedByYou elsewhere.
  */
+#include "gateway/s3/acl_request.h"
+#include "gateway/s3/bucket_tags.h"
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/router.h"
 #include "gateway/s3/unsupported.h"
@@ -15,6 +18,10 @@ struct create_bucket {
     struct s3_request base;
     struct meta_write call;
     Kist__CreateBucket message;
+    Kist__Settings settings;
+    Kist__ObjectLock lock;
+    enum ownership_rule rule;
+    struct acl_request acl;
 };
 
 static struct create_bucket *create_bucket_of(struct task *task)
@@ -53,18 +60,44 @@ static enum step_result create_bucket_location(struct s3_request *req, struct sl
     return STEP_FAIL;
 }
 
-static enum step_result create_bucket_check(struct task *task)
+static enum step_result create_bucket_bad_header(struct s3_request *req, const char *name)
 {
-    struct s3_request *req = S3_REQUEST_OF(task);
-    const struct xml_node *root;
-    static const char *const absent[] = {"Location", "Bucket", "Tags"};
+    (void)s3_fail(req, S3_InvalidArgument, NULL);
+    s3_error_detail(req, "ArgumentName", slice_str(name));
+    s3_error_detail(req, "ArgumentValue", s3_header(req, name));
+    return STEP_FAIL;
+}
 
-    if (!router_bucket_name_valid(req->bucket_name)) {
-        return s3_fail(req, S3_InvalidBucketName, NULL);
+static enum step_result create_bucket_headers(struct create_bucket *op)
+{
+    struct s3_request *req = &op->base;
+    struct slice lock = s3_header(req, "x-amz-bucket-object-lock-enabled");
+    struct slice ownership = s3_header(req, "x-amz-object-ownership");
+
+    op->rule = (enum ownership_rule)req->gateway->config->default_ownership;
+    if (ownership.data != NULL && !acl_ownership_parse(ownership, &op->rule)) {
+        return create_bucket_bad_header(req, "x-amz-object-ownership");
     }
-    if (s3_refuse_unsupported(req) == STEP_FAIL) {
-        return STEP_FAIL;
+    /* A server of ACL habits makes buckets as AWS did before 2023: without controls. */
+    op->settings.ownership =
+        s3_ownership(req, op->rule, ownership.data == NULL && op->rule == OWNERSHIP_WRITER);
+    if (slice_eq_nocase(lock, SLICE("true"))) {
+        op->lock = (Kist__ObjectLock)KIST__OBJECT_LOCK__INIT;
+        op->lock.enabled = true;
+        op->settings.object_lock = &op->lock;
+    } else if (lock.data != NULL && !slice_eq_nocase(lock, SLICE("false"))) {
+        return create_bucket_bad_header(req, "x-amz-bucket-object-lock-enabled");
     }
+    return STEP_NEXT;
+}
+
+static enum step_result create_bucket_document(struct create_bucket *op)
+{
+    static const char *const absent[] = {"Location", "Bucket"};
+    struct s3_request *req = &op->base;
+    const struct xml_node *root;
+    const struct xml_node *tags;
+
     if (req->document.len == 0) {
         return STEP_NEXT;
     }
@@ -78,7 +111,38 @@ static enum step_result create_bucket_check(struct task *task)
                             "CreateBucketConfiguration with %s is not implemented.", absent[i]);
         }
     }
+    tags = xml_child(root, "Tags");
+    if (tags != NULL) {
+        op->settings.tags = bucket_tags_from_list(req, tags);
+        if (op->settings.tags == NULL) {
+            return STEP_FAIL;
+        }
+    }
     return create_bucket_location(req, xml_child_text(root, "LocationConstraint"));
+}
+
+static enum step_result create_bucket_check(struct task *task)
+{
+    struct create_bucket *op = create_bucket_of(task);
+    struct s3_request *req = &op->base;
+
+    op->settings = (Kist__Settings)KIST__SETTINGS__INIT;
+    if (!router_bucket_name_valid(req->bucket_name)) {
+        return s3_fail(req, S3_InvalidBucketName, NULL);
+    }
+    if (s3_refuse_unsupported(req) == STEP_FAIL || create_bucket_headers(op) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    return create_bucket_document(op);
+}
+
+static enum step_result create_bucket_acl(struct task *task)
+{
+    struct create_bucket *op = create_bucket_of(task);
+    enum step_result result = s3_acl_for_new_bucket(&op->base, &op->acl, op->rule);
+
+    op->settings.acl = op->acl.acl;
+    return result;
 }
 
 static enum step_result create_bucket_commit(struct task *task)
@@ -90,6 +154,7 @@ static enum step_result create_bucket_commit(struct task *task)
     op->message.name = s3_bytes(req->bucket_name);
     op->message.owner = s3_bytes(req->auth.user);
     op->message.region = s3_bytes(req->gateway->config->region);
+    op->message.settings = &op->settings;
     return s3_write(req, &op->call, META_CREATE_BUCKET, &op->message.base, SLICE_EMPTY);
 }
 
@@ -118,6 +183,7 @@ const struct s3_handler create_bucket = {
     .steps =
         {
                 {"check", create_bucket_check},
+                {"acl", create_bucket_acl},
                 {"commit", create_bucket_commit},
                 {"reply", create_bucket_reply},
                 },

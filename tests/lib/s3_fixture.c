@@ -38,6 +38,7 @@ void s3_fixture_init(struct s3_fixture *f)
     f->config = (struct gateway_config){
         .region = SLICE("us-east-1"),
         .domain = SLICE("s3.example"),
+        .default_ownership = 1,
         .copy_bytes_max = LIMIT_COPY_BYTES,
         .inline_bytes_max = LIMIT_INLINE_BYTES,
         .replica_bytes_max = LIMIT_REPLICA_BYTES,
