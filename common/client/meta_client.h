@@ -233,6 +233,18 @@ struct meta_repairs {
     uint64_t reserved[16];
 };
 
+/* Jobs in order of id: running ones, and those that ended within a week. */
+struct meta_jobs {
+    uint64_t after; /* ids greater than this */
+    uint32_t limit; /* 1 .. LIMIT_LIST_KEYS */
+    struct arena *arena;
+    /* Out. */
+    Kist__Job **jobs;
+    uint32_t job_count;
+    /* Private. */
+    uint64_t reserved[16];
+};
+
 enum meta_command {
 #define COMMAND(number, name, message) META_##name = (number),
 #include "common/client/command.def"
@@ -281,6 +293,7 @@ struct meta_client {
     enum step_result (*scan)(struct meta_client *meta, struct meta_scan *call, struct task *task);
     enum step_result (*repairs)(struct meta_client *meta, struct meta_repairs *call,
                                 struct task *task);
+    enum step_result (*jobs)(struct meta_client *meta, struct meta_jobs *call, struct task *task);
     enum step_result (*write)(struct meta_client *meta, struct meta_write *call, struct task *task);
     enum step_result (*refresh)(struct meta_client *meta, struct meta_refresh *call,
                                 struct task *task);

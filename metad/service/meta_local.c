@@ -350,6 +350,13 @@ static enum step_result local_repairs(struct meta_client *meta, struct meta_repa
     return local_read(meta, task, read_repairs, call);
 }
 
+static enum step_result local_jobs(struct meta_client *meta, struct meta_jobs *call,
+                                   struct task *task)
+{
+    ASSERT(call->limit >= 1 && call->limit <= LIMIT_LIST_KEYS);
+    return local_read(client_of(meta), task, read_jobs, call);
+}
+
 static enum step_result local_refresh(struct meta_client *meta, struct meta_refresh *call,
                                       struct task *task)
 {
@@ -422,6 +429,7 @@ static const struct meta_client local_calls = {
     .list_uploads = local_list_uploads,
     .scan = local_scan,
     .repairs = local_repairs,
+    .jobs = local_jobs,
     .write = write_start,
     .refresh = local_refresh,
     .view = local_view,

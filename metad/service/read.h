@@ -37,6 +37,7 @@ enum rc read_part_range(struct read_context *read, void *arg);    /* struct meta
 enum rc read_list_parts(struct read_context *read, void *arg);    /* struct meta_list_parts */
 enum rc read_list_uploads(struct read_context *read, void *arg);  /* struct meta_list_uploads */
 enum rc read_scan(struct read_context *read, void *arg);          /* struct meta_scan */
+enum rc read_jobs(struct read_context *read, void *arg);         /* struct meta_jobs */
 enum rc read_repairs(struct read_context *read, void *arg);       /* struct meta_repairs */
 void read_get_release(struct meta_get *call);
 
