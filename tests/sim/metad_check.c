@@ -128,46 +128,187 @@ static void check_layout(struct kv *kv, struct arena *arena, const struct model_
 }
 
 static void check_body(struct kv *kv, struct arena *arena, uint64_t bucket_id, unsigned key,
-                       const struct model_object *object)
+                       const struct model_version *version)
 {
     struct row_key row;
     struct slice body = SLICE_EMPTY;
 
-    key_inline(&row, bucket_id, model_keys[key], object->stamp);
-    CHECK(row_get(kv, arena, FAMILY_INLINE, &row, &body) == (object->body.len > 0),
+    key_inline(&row, bucket_id, model_keys[key], version->stamp);
+    CHECK(row_get(kv, arena, FAMILY_INLINE, &row, &body) == (version->body.len > 0),
           "an inline body is missing");
-    CHECK(slice_eq(body, buffer_slice(&object->body)), "an inline body is another");
+    CHECK(slice_eq(body, buffer_slice(&version->body)), "an inline body is another");
 }
 
-static void check_object(struct kv *kv, struct arena *arena, const struct model_bucket *bucket,
-                         unsigned key)
+static void check_marks(const struct model_version *version, const Kist__Record *record)
 {
-    const struct model_object *object = &bucket->objects[key];
+    CHECK(record->n_metadata == 1 && slice_eq(message_bytes(record->metadata[0]->value),
+                                              slice_of(&version->mark, sizeof(version->mark))),
+          "metadata of another");
+    CHECK((record->n_tags == 1) == (version->tag != 0), "tags: there or not");
+    CHECK(version->tag == 0 || slice_eq(message_bytes(record->tags[0]->value),
+                                        slice_of(&version->tag, sizeof(version->tag))),
+          "tags of another");
+    CHECK((record->lock != NULL ? record->lock->mode : 0) == version->lock_mode &&
+              (record->lock != NULL && record->lock->legal_hold) == version->legal_hold &&
+              (version->lock_mode == 0 || record->lock->until == version->lock_until),
+          "a lock of another");
+}
+
+static void check_version(struct kv *kv, struct arena *arena, const struct model_bucket *bucket,
+                          unsigned key, const struct model_version *version,
+                          const Kist__Record *record)
+{
+    CHECK(record->stamp == version->stamp && record->tie == version->tie, "key %u: stamp", key);
+    CHECK(record->null_version == version->null_version, "key %u: null version or not", key);
+    CHECK(record->delete_marker == version->marker, "key %u: marker or not", key);
+    CHECK(record->noncurrent_since == version->since, "key %u: noncurrent since %llu, not %llu",
+          key, (unsigned long long)record->noncurrent_since, (unsigned long long)version->since);
+    if (version->marker) {
+        return;
+    }
+    CHECK(record->size == version->size, "key %u: size %llu, not %llu", key,
+          (unsigned long long)record->size, (unsigned long long)version->size);
+    CHECK(slice_eq(message_bytes(record->etag), slice_of(version->etag, 16)), "key %u: etag", key);
+    CHECK(record->part_count == version->part_count, "key %u: parts", key);
+    check_marks(version, record);
+    CHECK((record->shared != NULL) == version->shared, "key %u: shared", key);
+    if (version->layout != NULL) {
+        check_layout(kv, arena, version->layout, record);
+    } else {
+        CHECK(record->layout_id.len == 0, "key %u: a layout of nothing", key);
+        check_body(kv, arena, bucket->id, key, version);
+    }
+}
+
+static void check_current(struct kv *kv, struct arena *arena, const struct model_bucket *bucket,
+                          unsigned key)
+{
+    const struct model_version *version = model_current(&bucket->keys[key]);
     const Kist__Record *record;
     struct row_key row;
 
     key_current(&row, bucket->id, model_keys[key]);
     record = row_load(kv, arena, FAMILY_CURRENT, &row, &kist__record__descriptor);
-    CHECK((record != NULL) == object->exists, "key %u of bucket %llu %s", key,
-          (unsigned long long)bucket->id, object->exists ? "is lost" : "should not be there");
-    if (record == NULL) {
-        return;
+    CHECK((record != NULL) == (version != NULL), "key %u of bucket %llu %s", key,
+          (unsigned long long)bucket->id, version != NULL ? "is lost" : "should not be there");
+    if (record != NULL) {
+        check_version(kv, arena, bucket, key, version, record);
     }
-    CHECK(record->stamp == object->stamp, "key %u: stamp", key);
-    CHECK(record->size == object->size, "key %u: size %llu, not %llu", key,
-          (unsigned long long)record->size, (unsigned long long)object->size);
-    CHECK(slice_eq(message_bytes(record->etag), slice_of(object->etag, 16)), "key %u: etag", key);
-    CHECK(record->part_count == object->part_count, "key %u: parts", key);
-    CHECK(record->n_metadata == 1 && slice_eq(message_bytes(record->metadata[0]->value),
-                                              slice_of(&object->mark, sizeof(object->mark))),
-          "key %u: metadata of another", key);
-    CHECK((record->shared != NULL) == object->shared, "key %u: shared", key);
-    if (object->layout != NULL) {
-        check_layout(kv, arena, object->layout, record);
-    } else {
-        CHECK(record->layout_id.len == 0, "key %u: a layout of nothing", key);
-        check_body(kv, arena, bucket->id, key, object);
+}
+
+/* What points from elsewhere to a version of history, and to nothing else. */
+static void check_names(struct kv *kv, struct arena *arena, const struct model_bucket *bucket,
+                        unsigned key, const struct model_version *version)
+{
+    const Kist__VersionName *name;
+    struct row_key row;
+
+    if (version->null_version) {
+        key_object(&row, bucket->id, model_keys[key], KIND_NULL_VERSION, SLICE_EMPTY);
+        name = row_load(kv, arena, FAMILY_ROWS, &row, &kist__version_name__descriptor);
+        CHECK(name != NULL && name->stamp == version->stamp && name->tie == version->tie,
+              "key %u: the null version's row", key);
     }
+    if (version->layout != NULL && !version->shared) {
+        key_object(&row, bucket->id, model_keys[key], KIND_OWNER,
+                   slice_of(version->layout->id, ID_BYTES));
+        name = row_load(kv, arena, FAMILY_ROWS, &row, &kist__version_name__descriptor);
+        CHECK(name != NULL && name->stamp == version->stamp && name->tie == version->tie,
+              "key %u: the row of a layout's owner", key);
+    }
+}
+
+struct history_rows {
+    struct kv *kv;
+    struct arena *arena;
+    const struct model_bucket *bucket;
+    unsigned key;
+    size_t at; /* version that the next row must be */
+};
+
+static void history_check(void *arg, struct slice key, struct slice value)
+{
+    struct history_rows *rows = arg;
+    const struct model_key *it = &rows->bucket->keys[rows->key];
+    const Kist__Record *record = message_unpack(rows->arena, &kist__record__descriptor, value);
+
+    (void)key;
+    CHECK(record != NULL, "a row of history does not decode");
+    CHECK(rows->at < it->count, "key %u has more versions than %zu", rows->key, it->count);
+    check_version(rows->kv, rows->arena, rows->bucket, rows->key, it->versions[rows->at], record);
+    check_names(rows->kv, rows->arena, rows->bucket, rows->key, it->versions[rows->at]);
+    rows->at += 1;
+}
+
+static void check_history(struct kv *kv, struct arena *arena, const struct model_bucket *bucket,
+                          unsigned key)
+{
+    const struct model_key *it = &bucket->keys[key];
+    struct history_rows rows = {.kv = kv,
+                                .arena = arena,
+                                .bucket = bucket,
+                                .key = key,
+                                .at = model_current(it) != NULL ? 1 : 0};
+    struct row_key prefix;
+
+    key_object(&prefix, bucket->id, model_keys[key], KIND_HISTORY, SLICE_EMPTY);
+    rows_each(kv, FAMILY_HISTORY, &prefix, history_check, &rows);
+    CHECK(rows.at == it->count, "key %u has %zu versions, not %zu", key, rows.at, it->count);
+}
+
+/* Rows that no version accounts for. */
+struct stray {
+    struct arena *arena;
+    size_t names;
+};
+
+static void stray_count(void *arg, struct slice key, struct slice value)
+{
+    struct stray *stray = arg;
+    uint8_t kind = row_kind_of(key);
+
+    (void)value;
+    stray->names += kind == KIND_NULL_VERSION || kind == KIND_OWNER;
+}
+
+static void check_strays(struct kv *kv, struct arena *arena, const struct model_bucket *bucket)
+{
+    struct stray stray = {.arena = arena};
+    struct row_key prefix;
+    size_t wanted = 0;
+
+    for (unsigned k = 0; k < MODEL_KEYS; k++) {
+        const struct model_key *key = &bucket->keys[k];
+
+        for (size_t i = model_current(key) != NULL ? 1 : 0; i < key->count; i++) {
+            wanted += key->versions[i]->null_version;
+            wanted += key->versions[i]->layout != NULL && !key->versions[i]->shared;
+        }
+    }
+    key_bucket(&prefix, bucket->id);
+    rows_each(kv, FAMILY_ROWS, &prefix, stray_count, &stray);
+    CHECK(stray.names == wanted, "bucket %llu has %zu names of versions, not %zu",
+          (unsigned long long)bucket->id, stray.names, wanted);
+}
+
+static void check_usage(struct kv *kv, struct arena *arena, const struct model_bucket *bucket)
+{
+    const Kist__Usage *usage;
+    struct row_key row;
+    uint64_t objects = 0;
+    uint64_t bytes = 0;
+
+    for (unsigned k = 0; k < MODEL_KEYS; k++) {
+        for (size_t i = 0; i < bucket->keys[k].count; i++) {
+            objects += !bucket->keys[k].versions[i]->marker;
+            bytes += bucket->keys[k].versions[i]->size;
+        }
+    }
+    key_range_u64(&row, RANGE_FIRST, KIND_USAGE, bucket->id, SLICE_EMPTY);
+    usage = row_load(kv, arena, FAMILY_ROWS, &row, &kist__usage__descriptor);
+    CHECK((usage != NULL ? (uint64_t)usage->objects : 0) == objects &&
+              (usage != NULL ? (uint64_t)usage->bytes : 0) == bytes,
+          "usage of bucket %llu is wrong", (unsigned long long)bucket->id);
 }
 
 static void check_bucket(struct kv *kv, const struct model_bucket *bucket)
@@ -176,24 +317,19 @@ static void check_bucket(struct kv *kv, const struct model_bucket *bucket)
     struct arena arena;
     size_t rows = 0;
     size_t objects = 0;
-    uint64_t bytes = 0;
-    const Kist__Usage *usage;
 
     arena_init(&arena);
     for (unsigned k = 0; k < MODEL_KEYS; k++) {
-        check_object(kv, &arena, bucket, k);
-        objects += bucket->objects[k].exists;
-        bytes += bucket->objects[k].exists ? bucket->objects[k].size : 0;
+        check_current(kv, &arena, bucket, k);
+        check_history(kv, &arena, bucket, k);
+        objects += model_current(&bucket->keys[k]) != NULL;
     }
     key_bucket(&prefix, bucket->id);
     rows_each(kv, FAMILY_CURRENT, &prefix, row_count, &rows);
     CHECK(rows == objects, "bucket %llu lists %zu keys, not %zu", (unsigned long long)bucket->id,
           rows, objects);
-    key_range_u64(&prefix, RANGE_FIRST, KIND_USAGE, bucket->id, SLICE_EMPTY);
-    usage = row_load(kv, &arena, FAMILY_ROWS, &prefix, &kist__usage__descriptor);
-    CHECK((usage != NULL ? (uint64_t)usage->objects : 0) == objects &&
-              (usage != NULL ? (uint64_t)usage->bytes : 0) == bytes,
-          "usage of bucket %llu is wrong", (unsigned long long)bucket->id);
+    check_strays(kv, &arena, bucket);
+    check_usage(kv, &arena, bucket);
     arena_deinit(&arena);
 }
 

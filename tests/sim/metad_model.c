@@ -27,11 +27,6 @@ static const uint64_t EPOCH_NS = 1767225600ULL * 1000000000ULL;
 void model_init(struct model *model, struct sim *sim)
 {
     *model = (struct model){.sim = sim, .clock_ns = EPOCH_NS, .next_bucket_id = 1};
-    for (unsigned b = 0; b < MODEL_BUCKETS; b++) {
-        for (unsigned k = 0; k < MODEL_KEYS; k++) {
-            buffer_init(&model->buckets[b].objects[k].body);
-        }
-    }
 }
 
 struct slice model_bucket_name(unsigned bucket)
@@ -120,15 +115,120 @@ struct model_layout *model_layout_find(struct model *model, struct slice id)
     return NULL;
 }
 
-void model_object_drop(struct model_object *object)
+/* ---- Versions ---- */
+
+struct model_version *model_version_new(void)
 {
-    if (object->layout != NULL) {
-        model_layout_unref(object->layout);
+    struct model_version *version = mem_alloc(sizeof(*version));
+
+    buffer_init(&version->body);
+    return version;
+}
+
+void model_version_free(struct model_version *version)
+{
+    if (version->layout != NULL) {
+        model_layout_unref(version->layout);
     }
-    buffer_clear(&object->body);
-    object->exists = false;
-    object->layout = NULL;
-    object->shared = false;
-    object->size = 0;
-    object->part_count = 0;
+    buffer_deinit(&version->body);
+    mem_free(version);
+}
+
+struct model_version *model_current(const struct model_key *key)
+{
+    return key->count > 0 && !key->versions[0]->marker ? key->versions[0] : NULL;
+}
+
+struct model_version *model_null(const struct model_key *key)
+{
+    for (size_t i = 0; i < key->count; i++) {
+        if (key->versions[i]->null_version) {
+            return key->versions[i];
+        }
+    }
+    return NULL;
+}
+
+struct model_version *model_replaced(const struct model_bucket *bucket, const struct model_key *key)
+{
+    return bucket->versioning == VERSIONING_ON ? NULL : model_null(key);
+}
+
+static void key_unlink(struct model_key *key, const struct model_version *version)
+{
+    size_t at = 0;
+
+    while (at < key->count && key->versions[at] != version) {
+        at += 1;
+    }
+    ASSERT(at < key->count);
+    key->count -= 1;
+    memmove(key->versions + at, key->versions + at + 1,
+            (key->count - at) * sizeof(struct model_version *));
+}
+
+void model_put(const struct model_bucket *bucket, struct model_key *key,
+               struct model_version *version, uint64_t stamp)
+{
+    struct model_version *replaced = model_replaced(bucket, key);
+
+    version->stamp = stamp;
+    version->tie =
+        key->count > 0 && key->versions[0]->stamp == stamp ? key->versions[0]->tie + 1 : 0;
+    version->null_version = bucket->versioning != VERSIONING_ON;
+    version->since = 0;
+    if (replaced != NULL) {
+        bool newest = replaced == key->versions[0];
+
+        key_unlink(key, replaced);
+        model_version_free(replaced);
+        if (!newest) {
+            key->versions[0]->since = stamp;
+        }
+    } else if (key->count > 0) {
+        key->versions[0]->since = stamp;
+    }
+    key->versions = mem_realloc(key->versions, (key->count + 1) * sizeof(struct model_version *));
+    memmove(key->versions + 1, key->versions, key->count * sizeof(struct model_version *));
+    key->versions[0] = version;
+    key->count += 1;
+}
+
+void model_remove(struct model_key *key, struct model_version *version)
+{
+    key_unlink(key, version);
+    model_version_free(version);
+    if (key->count > 0) {
+        key->versions[0]->since = 0;
+    }
+}
+
+void model_delete(const struct model_bucket *bucket, struct model_key *key, uint64_t stamp,
+                  struct model_deleted *deleted)
+{
+    struct model_version *marker;
+
+    *deleted = (struct model_deleted){.outcome = KIST__OUTCOME__OUTCOME_OK};
+    if (bucket->versioning == VERSIONING_OFF) {
+        if (key->count > 0) {
+            model_remove(key, key->versions[0]);
+        }
+        return;
+    }
+    marker = model_version_new();
+    marker->marker = true;
+    model_put(bucket, key, marker, stamp);
+    deleted->marker = true;
+    deleted->stamp = marker->stamp;
+    deleted->tie = marker->tie;
+    deleted->null_version = marker->null_version;
+}
+
+bool model_locked(const struct model_version *version, uint64_t now, bool bypass)
+{
+    if (version->legal_hold) {
+        return true;
+    }
+    return version->lock_mode != 0 && version->lock_until > now &&
+           (version->lock_mode == 2 || !bypass);
 }

@@ -17,10 +17,13 @@ enum {
     MODEL_KEYS = 14,
     MODEL_PARTS = 5,
     MODEL_UPLOADS = 12,
-    MODEL_PIECES_MAX = 150
+    MODEL_PIECES_MAX = 150,
+    MODEL_DELETES_MAX = 4
 };
 
 enum model_layout_state { LAYOUT_LIVE, LAYOUT_DEAD, LAYOUT_CONDEMNED, LAYOUT_GONE };
+
+enum model_versioning { VERSIONING_OFF, VERSIONING_ON, VERSIONING_SUSPENDED };
 
 struct model_layout;
 
@@ -44,17 +47,30 @@ struct model_layout {
     enum model_layout_state state;
 };
 
-struct model_object {
-    bool exists;
+/* One version of a key: an object or a delete marker. */
+struct model_version {
     uint64_t stamp;
+    uint32_t tie;
+    bool null_version;
+    bool marker;
+    uint64_t since; /* it is not the newest any more */
     uint64_t size;
     uint8_t etag[16];
     uint32_t part_count;
     uint64_t mark; /* its metadata */
+    uint64_t tag;  /* 0: none */
+    uint32_t lock_mode;
+    uint64_t lock_until;
+    bool legal_hold;
     struct buffer body;
     struct model_layout *layout;
     bool shared;
     uint8_t copy_id[ID_BYTES];
+};
+
+struct model_key {
+    struct model_version **versions; /* the newest first */
+    size_t count;
 };
 
 struct model_part {
@@ -78,7 +94,9 @@ struct model_bucket {
     uint64_t id; /* 0: does not exist */
     uint64_t old_id;
     uint64_t generation;
-    struct model_object objects[MODEL_KEYS];
+    enum model_versioning versioning;
+    bool locks; /* object lock */
+    struct model_key keys[MODEL_KEYS];
 };
 
 struct model {
@@ -93,6 +111,15 @@ struct model {
     size_t layout_count;
 };
 
+/* What DELETE_OBJECTS answers for one item. */
+struct model_deleted {
+    Kist__Outcome outcome;
+    bool marker;
+    uint64_t stamp;
+    uint32_t tie;
+    bool null_version;
+};
+
 /* A command made and judged. */
 struct model_command {
     enum meta_command command;
@@ -104,6 +131,8 @@ struct model_command {
     uint64_t proposed_ns;
     uint64_t deadline_ns;
     bool repeats; /* its answer is kept under the request id when it is OK */
+    struct model_deleted deleted[MODEL_DELETES_MAX];
+    unsigned deleted_count;
 };
 
 extern const struct slice model_keys[MODEL_KEYS];
@@ -121,7 +150,25 @@ void model_layout_free(struct model_layout *layout);
 void model_layout_keep(struct model *model, struct model_layout *layout);
 void model_layout_unref(struct model_layout *layout);
 uint64_t model_layout_size(const struct model_layout *layout);
-void model_object_drop(struct model_object *object);
+
+/* ---- Versions ---- */
+
+struct model_version *model_version_new(void);
+void model_version_free(struct model_version *version); /* drops its reference to a layout */
+/* The newest version, unless it is a marker. NULL: a reader sees nothing. */
+struct model_version *model_current(const struct model_key *key);
+struct model_version *model_null(const struct model_key *key);
+/* What a new version of the key would drop; NULL: nothing. */
+struct model_version *model_replaced(const struct model_bucket *bucket,
+                                     const struct model_key *key);
+/* Makes `version` the newest. Sets stamp, tie, null_version. */
+void model_put(const struct model_bucket *bucket, struct model_key *key,
+               struct model_version *version, uint64_t stamp);
+void model_remove(struct model_key *key, struct model_version *version);
+/* A delete that names no version. */
+void model_delete(const struct model_bucket *bucket, struct model_key *key, uint64_t stamp,
+                  struct model_deleted *deleted);
+bool model_locked(const struct model_version *version, uint64_t now, bool bypass);
 
 /* ---- Commands: metad_commands.c. Each makes a message in the arena and applies it to the model.
  * ---- */
@@ -143,5 +190,11 @@ uint64_t check_hash(struct kv *kv);
 /* The n-th row of the reclaim queue, in the arena; NULL when there are fewer. */
 Kist__Reclaim *check_reclaim_row(struct kv *kv, struct arena *arena, uint64_t n, struct slice *key);
 struct model_layout *model_layout_find(struct model *model, struct slice id);
+
+/* ---- What readers get, against the model: metad_reads.c ---- */
+
+struct store;
+/* Versions by name, and whole listings page by page, of one bucket. */
+void check_reads(struct model *model, struct store *store);
 
 #endif

@@ -8,7 +8,8 @@
  * Checked: each outcome and stamp is the model's; replies are equal on all replicas, byte for byte;
  * a repeat gets the first answer; a restart goes on at or behind what was flushed; at the end (and
  * now and then) every row that clients see is the model's, references count right, nothing dead is
- * forgotten, and the states of all replicas are equal.
+ * forgotten, and the states of all replicas are equal. In between readers ask for versions by name
+ * and for listings, page by page.
  */
 #include <stdio.h>
 
@@ -31,7 +32,9 @@ struct metad_entry {
     uint64_t deadline_ns;
     bool repeats;
     uint64_t repeat_of; /* index + 1; 0: new */
-    uint8_t *reply;     /* of the first replica that applied it */
+    struct model_deleted deleted[MODEL_DELETES_MAX];
+    unsigned deleted_count;
+    uint8_t *reply; /* of the first replica that applied it */
     size_t reply_len;
 };
 
@@ -86,7 +89,9 @@ static void log_add(struct metad_world *world, const struct model_command *comma
         .stamp = command->stamp,
         .deadline_ns = command->deadline_ns,
         .repeats = command->repeats,
+        .deleted_count = command->deleted_count,
     };
+    memcpy(it->deleted, command->deleted, sizeof(it->deleted));
     world_count_up("commands", 1);
     if (command->expected == KIST__OUTCOME__OUTCOME_OK) {
         world_count_up("commands that succeed", 1);
@@ -158,6 +163,22 @@ static void replica_crash(struct metad_world *world, struct metad_replica *repli
     world_count_up("crashes", 1);
 }
 
+static void deleted_check(const struct metad_entry *it, uint64_t index, const Kist__Reply *reply)
+{
+    CHECK(it->deleted_count == 0 || reply->n_deleted == it->deleted_count,
+          "entry %llu answers %zu deletes", (unsigned long long)index, reply->n_deleted);
+    for (unsigned i = 0; i < it->deleted_count; i++) {
+        const struct model_deleted *want = &it->deleted[i];
+        const Kist__Deleted *have = reply->deleted[i];
+
+        CHECK(have->outcome == want->outcome, "entry %llu, delete %u: outcome %d, not %d",
+              (unsigned long long)index, i, (int)have->outcome, (int)want->outcome);
+        CHECK(have->delete_marker == want->marker && have->stamp == want->stamp &&
+                  have->tie == want->tie && have->null_version == want->null_version,
+              "entry %llu, delete %u: another version", (unsigned long long)index, i);
+    }
+}
+
 static void reply_check(struct metad_world *world, uint64_t index, const struct apply_entry *entry)
 {
     struct metad_entry *it = &world->log[index - 1];
@@ -189,6 +210,7 @@ static void reply_check(struct metad_world *world, uint64_t index, const struct 
         CHECK(reply->stamp == it->stamp, "entry %llu: stamp %llu, not %llu",
               (unsigned long long)index, (unsigned long long)reply->stamp,
               (unsigned long long)it->stamp);
+        deleted_check(it, index, reply);
     }
     kist__reply__free_unpacked(reply, NULL);
 }
@@ -316,6 +338,18 @@ static bool log_reclaim(struct metad_world *world, struct arena *arena)
     return true;
 }
 
+/* A reader of a replica that has caught up. */
+static void world_read(struct metad_world *world, struct metad_replica *replica)
+{
+    struct store *store;
+
+    replica_apply(world, replica, UINT64_MAX);
+    store = machine_store(replica->machine);
+    check_reads(&world->model, store);
+    store_unref(store);
+    world_count_up("reads", 1);
+}
+
 static void world_step(struct metad_world *world)
 {
     struct metad_replica *replica = &world->replicas[sim_below(world->sim, METAD_REPLICAS)];
@@ -341,6 +375,8 @@ static void world_step(struct metad_world *world)
         replica_start(replica);
     } else if (what < 620) {
         replica_refill(world, replica, &world->replicas[sim_below(world->sim, METAD_REPLICAS)]);
+    } else if (what < 820) {
+        world_read(world, replica);
     }
 }
 
