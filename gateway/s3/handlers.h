@@ -55,6 +55,7 @@ extern const struct s3_handler head_object;
 extern const struct s3_handler put_object;
 extern const struct s3_handler copy_object;
 extern const struct s3_handler delete_object;
+extern const struct s3_handler delete_prefix;
 extern const struct s3_handler delete_objects;
 extern const struct s3_handler list_objects;
 extern const struct s3_handler list_object_versions;

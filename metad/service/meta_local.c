@@ -354,7 +354,7 @@ static enum step_result local_jobs(struct meta_client *meta, struct meta_jobs *c
                                    struct task *task)
 {
     ASSERT(call->limit >= 1 && call->limit <= LIMIT_LIST_KEYS);
-    return local_read(client_of(meta), task, read_jobs, call);
+    return local_read(meta, task, read_jobs, call);
 }
 
 static enum step_result local_refresh(struct meta_client *meta, struct meta_refresh *call,
