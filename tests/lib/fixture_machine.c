@@ -269,6 +269,136 @@ Kist__Reply *machine_fixture_part(struct machine_fixture *f, const char *key,
     return machine_fixture_apply(f, META_PUT_PART, &call.base, SLICE_EMPTY);
 }
 
+Kist__Deleted *machine_fixture_delete_version(struct machine_fixture *f, const char *key,
+                                              struct slice version, bool bypass)
+{
+    Kist__DeleteObjects call = KIST__DELETE_OBJECTS__INIT;
+    Kist__DeleteObjects__Item item = KIST__DELETE_OBJECTS__ITEM__INIT;
+    Kist__DeleteObjects__Item *items = &item;
+    const Kist__Reply *reply;
+
+    item.key = field_of(key);
+    item.version = message_field(version);
+    item.bypass_governance = bypass;
+    call.bucket_id = f->bucket_id;
+    call.generation = f->generation;
+    call.items = &items;
+    call.n_items = 1;
+    reply = machine_fixture_apply(f, META_DELETE_OBJECTS, &call.base, SLICE_EMPTY);
+    ASSERT(reply != NULL && reply->outcome == KIST__OUTCOME__OUTCOME_OK && reply->n_deleted == 1);
+    return reply->deleted[0];
+}
+
+void machine_fixture_setting(struct machine_fixture *f, uint32_t setting, Kist__Settings *value)
+{
+    Kist__PutSetting call = KIST__PUT_SETTING__INIT;
+
+    call.name = field_of("box");
+    call.bucket_id = f->bucket_id;
+    call.setting = setting;
+    call.value = value;
+    ASSERT(fixture_outcome(machine_fixture_apply(f, META_PUT_SETTING, &call.base, SLICE_EMPTY)) ==
+           KIST__OUTCOME__OUTCOME_OK);
+    f->generation += 1;
+}
+
+void machine_fixture_versioning(struct machine_fixture *f, uint32_t state)
+{
+    Kist__Settings settings = KIST__SETTINGS__INIT;
+    Kist__Versioning versioning = KIST__VERSIONING__INIT;
+
+    versioning.state = state;
+    settings.versioning = &versioning;
+    machine_fixture_setting(f, 1, &settings);
+}
+
+static struct kv_iter *fixture_iter(struct store *store, enum family family)
+{
+    struct kv_iter_options options = {.family = family};
+    struct kv_iter *iter = store->kv->ops->iter_open(store->kv, &options);
+
+    store->kv->ops->iter_seek(iter, SLICE_EMPTY);
+    return iter;
+}
+
+/* As metad/reclaim.c goes about it: the layout's rows if there are any, else the answer. */
+struct fixture_drain {
+    void (*on_extent)(void *arg, struct slice extent_id);
+    void *arg;
+    size_t extents;
+};
+
+static void drain_pieces(struct fixture_drain *drain, Kist__Piece *const *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i]->owner == NULL) {
+            drain->extents += 1;
+            if (drain->on_extent != NULL) {
+                drain->on_extent(drain->arg, message_bytes(pieces[i]->extent->id));
+            }
+        }
+    }
+}
+
+static bool drain_rows(struct machine_fixture *f, struct fixture_drain *drain,
+                       const Kist__Reclaim *queued)
+{
+    struct store *store = machine_store(f->machine);
+    const struct kv_ops *ops = store->kv->ops;
+    struct kv_iter *iter = fixture_iter(store, FAMILY_ROWS);
+    struct row_key prefix;
+    bool any = false;
+
+    key_object(&prefix, queued->bucket_id, message_bytes(queued->key), KIND_LAYOUT,
+               message_bytes(queued->layout_id));
+    for (ops->iter_seek(iter, row_key_slice(&prefix));
+         ops->iter_valid(iter) && slice_starts(ops->iter_key(iter), row_key_slice(&prefix));
+         ops->iter_next(iter)) {
+        const Kist__LayoutChunk *chunk =
+            message_unpack(&f->arena, &kist__layout_chunk__descriptor, ops->iter_value(iter));
+
+        ASSERT(chunk != NULL);
+        drain_pieces(drain, chunk->pieces, chunk->n_pieces);
+        any = true;
+    }
+    ops->iter_close(iter);
+    store_unref(store);
+    return any;
+}
+
+size_t machine_fixture_drain(struct machine_fixture *f,
+                             void (*on_extent)(void *arg, struct slice extent_id), void *arg)
+{
+    struct fixture_drain drain = {.on_extent = on_extent, .arg = arg};
+    const Kist__Reclaim *queued;
+    struct slice queue_key;
+
+    while ((queued = machine_fixture_first(f, FAMILY_ROWS, KIND_RECLAIM, &kist__reclaim__descriptor,
+                                           &queue_key)) != NULL) {
+        Kist__Condemn condemn = KIST__CONDEMN__INIT;
+        Kist__Reclaimed reclaimed = KIST__RECLAIMED__INIT;
+        const Kist__Reply *reply;
+
+        condemn.bucket_id = queued->bucket_id;
+        condemn.key = queued->key;
+        condemn.layout_id = queued->layout_id;
+        condemn.pieces = queued->pieces;
+        condemn.n_pieces = queued->n_pieces;
+        reply = machine_fixture_apply(f, META_CONDEMN, &condemn.base, SLICE_EMPTY);
+        ASSERT(reply != NULL);
+        if (reply->outcome == KIST__OUTCOME__OUTCOME_OK && !drain_rows(f, &drain, queued)) {
+            drain_pieces(&drain, reply->pieces, reply->n_pieces);
+        }
+        reclaimed.bucket_id = queued->bucket_id;
+        reclaimed.key = queued->key;
+        reclaimed.layout_id = queued->layout_id;
+        reclaimed.queue_key = message_field(queue_key);
+        ASSERT(fixture_outcome(machine_fixture_apply(f, META_RECLAIMED, &reclaimed.base,
+                                                     SLICE_EMPTY)) == KIST__OUTCOME__OUTCOME_OK);
+    }
+    return drain.extents;
+}
+
 /* ---- What the rows say ---- */
 
 Kist__Record *machine_fixture_current(struct machine_fixture *f, const char *key)
@@ -302,15 +432,6 @@ struct slice machine_fixture_inline(struct machine_fixture *f, const char *key)
     }
     store_unref(store);
     return body;
-}
-
-static struct kv_iter *fixture_iter(struct store *store, enum family family)
-{
-    struct kv_iter_options options = {.family = family};
-    struct kv_iter *iter = store->kv->ops->iter_open(store->kv, &options);
-
-    store->kv->ops->iter_seek(iter, SLICE_EMPTY);
-    return iter;
 }
 
 size_t machine_fixture_count(struct machine_fixture *f, enum family family, enum row_kind kind)

@@ -64,6 +64,17 @@ ProtobufCBinaryData machine_fixture_upload(struct machine_fixture *f, const char
 Kist__Reply *machine_fixture_part(struct machine_fixture *f, const char *key,
                                   ProtobufCBinaryData upload_id, uint32_t number, uint64_t size);
 
+/* One item of a DELETE_OBJECTS; `version` as commands name it. */
+Kist__Deleted *machine_fixture_delete_version(struct machine_fixture *f, const char *key,
+                                              struct slice version, bool bypass);
+/* Settings of the bucket, whole fields of `value`; the generation follows. */
+void machine_fixture_setting(struct machine_fixture *f, uint32_t setting, Kist__Settings *value);
+void machine_fixture_versioning(struct machine_fixture *f, uint32_t state);
+/* Condemns and reclaims all that the queue holds; extents whose shards would be deleted are told.
+ */
+size_t machine_fixture_drain(struct machine_fixture *f,
+                             void (*on_extent)(void *arg, struct slice extent_id), void *arg);
+
 /* ---- What the rows say ---- */
 
 Kist__Record *machine_fixture_current(struct machine_fixture *f, const char *key);
