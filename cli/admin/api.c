@@ -1,14 +1,13 @@
 /*
- * The JSON admin API: users, keys, buckets.
+ * The JSON admin API: users, keys, buckets; jobs are in api_jobs.c.
  *
  *     body (read whole, at most LIMIT_ADMIN_BODY_BYTES) -> refresh the view -> command (checked
  * against the view, one write) -> refresh -> answer
  *
  * Errors are {"error": "..."} with 400, 404 or 409; the row that fits stands in api.def.
  */
-#include "cli/admin/api.h"
+#include "cli/admin/api_private.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,43 +22,6 @@
 #include "gateway/s3/router.h"
 
 enum { ACCESS_KEY_BYTES = 20, SECRET_KEY_BYTES = 40, SECRET_BYTES_MIN = 8 };
-
-struct admin_call;
-
-struct admin_request {
-    struct task task;
-    struct http_exchange *http;
-    struct arena *arena;
-    struct meta_client *meta;
-    const char *region;
-    const struct admin_call *call;
-    struct slice name; /* the * of the path */
-    struct http_read read;
-    struct buffer body;
-    char piece[4096];
-    json_t *json; /* the body; NULL: none */
-    int status;   /* of a refusal */
-    struct meta_refresh refresh;
-    struct meta_write write;
-    union {
-        Kist__PutUser put_user;
-        Kist__DeleteUser delete_user;
-        Kist__PutAccessKey put_key;
-        Kist__DeleteAccessKey delete_key;
-        Kist__CreateBucket create_bucket;
-        Kist__DeleteBucket delete_bucket;
-        Kist__SetBucketOwner set_owner;
-    } message;
-    Kist__User user;
-    Kist__AccessKey key;
-};
-
-struct admin_call {
-    enum http_method method;
-    const char *path;
-    enum step_result (*command)(struct admin_request *req);
-    void (*answer)(struct admin_request *req);
-};
 
 #define REQUEST_OF(ptr) CONTAINER_OF(ptr, struct admin_request, task)
 
@@ -79,7 +41,7 @@ void admin_reply(struct http_exchange *exchange, int status, const char *content
 
 /* ---- Small helpers ---- */
 
-static enum step_result refuse(struct admin_request *req, int status, const char *text)
+enum step_result api_refuse(struct admin_request *req, int status, const char *text)
 {
     req->status = status;
     return task_fail(&req->task, RC_INVALID, "%s", text);
@@ -96,7 +58,7 @@ static struct slice slice_field(const ProtobufCBinaryData *field)
 }
 
 /* A text member of the body; data NULL when absent. Lives as long as the body. */
-static struct slice body_text(const struct admin_request *req, const char *name)
+struct slice api_body_text(const struct admin_request *req, const char *name)
 {
     const json_t *value = json_object_get(req->json, name);
 
@@ -104,8 +66,8 @@ static struct slice body_text(const struct admin_request *req, const char *name)
                                  : SLICE_EMPTY;
 }
 
-static enum step_result send_write(struct admin_request *req, enum meta_command command,
-                                   const ProtobufCMessage *message)
+enum step_result api_send_write(struct admin_request *req, enum meta_command command,
+                                const ProtobufCMessage *message)
 {
     req->write = (struct meta_write){.command = command, .message = message, .arena = req->arena};
     return req->meta->write(req->meta, &req->write, &req->task);
@@ -140,17 +102,17 @@ static bool name_valid(struct slice name, size_t max)
 static enum step_result user_add(struct admin_request *req)
 {
     Kist__PutUser *put = &req->message.put_user;
-    struct slice name = body_text(req, "name");
+    struct slice name = api_body_text(req, "name");
 
     if (!name_valid(name, LIMIT_USER_NAME_BYTES)) {
-        return refuse(req, 400, "name: want 1 to 64 letters, digits or + . @ _ -");
+        return api_refuse(req, 400, "name: want 1 to 64 letters, digits or + . @ _ -");
     }
     kist__put_user__init(put);
     kist__user__init(&req->user);
     req->user.name = bytes_of(name);
     put->user = &req->user;
     put->must_be_new = true;
-    return send_write(req, META_PUT_USER, &put->base);
+    return api_send_write(req, META_PUT_USER, &put->base);
 }
 
 static enum step_result user_remove(struct admin_request *req)
@@ -158,22 +120,22 @@ static enum step_result user_remove(struct admin_request *req)
     Kist__DeleteUser *remove = &req->message.delete_user;
 
     if (slice_eq_str(req->name, "root")) {
-        return refuse(req, 409, "root cannot be removed");
+        return api_refuse(req, 409, "root cannot be removed");
     }
     kist__delete_user__init(remove);
     remove->name = bytes_of(req->name);
-    return send_write(req, META_DELETE_USER, &remove->base);
+    return api_send_write(req, META_DELETE_USER, &remove->base);
 }
 
 static enum step_result key_add(struct admin_request *req)
 {
     Kist__PutAccessKey *put = &req->message.put_key;
-    struct slice user = body_text(req, "user");
-    struct slice access = body_text(req, "access_key");
-    struct slice secret = body_text(req, "secret_key");
+    struct slice user = api_body_text(req, "user");
+    struct slice access = api_body_text(req, "access_key");
+    struct slice secret = api_body_text(req, "secret_key");
 
     if (find_user(req->meta->view(req->meta), user) == NULL) {
-        return refuse(req, 404, "no such user");
+        return api_refuse(req, 404, "no such user");
     }
     if (access.data == NULL) {
         char *text = arena_alloc(req->arena, ACCESS_KEY_BYTES + 1);
@@ -189,10 +151,10 @@ static enum step_result key_add(struct admin_request *req)
         secret = slice_of(text, SECRET_KEY_BYTES);
     }
     if (!name_valid(access, LIMIT_ACCESS_KEY_BYTES) || access.len < 3) {
-        return refuse(req, 400, "access_key: want 3 to 128 letters, digits or + . @ _ -");
+        return api_refuse(req, 400, "access_key: want 3 to 128 letters, digits or + . @ _ -");
     }
     if (secret.len < SECRET_BYTES_MIN || secret.len > LIMIT_SECRET_KEY_BYTES) {
-        return refuse(req, 400, "secret_key: want 8 to 128 characters");
+        return api_refuse(req, 400, "secret_key: want 8 to 128 characters");
     }
     kist__put_access_key__init(put);
     kist__access_key__init(&req->key);
@@ -201,7 +163,7 @@ static enum step_result key_add(struct admin_request *req)
     req->key.user = bytes_of(user);
     put->key = &req->key;
     put->must_be_new = true;
-    return send_write(req, META_PUT_ACCESS_KEY, &put->base);
+    return api_send_write(req, META_PUT_ACCESS_KEY, &put->base);
 }
 
 static enum step_result key_remove(struct admin_request *req)
@@ -215,32 +177,32 @@ static enum step_result key_remove(struct admin_request *req)
         of_root += slice_eq_str(slice_field(&view_key_at(view, i)->user), "root") ? 1 : 0;
     }
     if (key != NULL && slice_eq_str(slice_field(&key->key->user), "root") && of_root == 1) {
-        return refuse(req, 409,
-                      "the last key of root cannot be removed: nobody could sign in any more");
+        return api_refuse(req, 409,
+                          "the last key of root cannot be removed: nobody could sign in any more");
     }
     kist__delete_access_key__init(remove);
     remove->access_key = bytes_of(req->name);
-    return send_write(req, META_DELETE_ACCESS_KEY, &remove->base);
+    return api_send_write(req, META_DELETE_ACCESS_KEY, &remove->base);
 }
 
 static enum step_result bucket_add(struct admin_request *req)
 {
     Kist__CreateBucket *create = &req->message.create_bucket;
-    struct slice name = body_text(req, "name");
-    struct slice owner = body_text(req, "owner");
+    struct slice name = api_body_text(req, "name");
+    struct slice owner = api_body_text(req, "owner");
 
     if (!router_bucket_name_valid(name)) {
-        return refuse(req, 400, "name: not a bucket name");
+        return api_refuse(req, 400, "name: not a bucket name");
     }
     owner = owner.data == NULL ? SLICE("root") : owner;
     if (find_user(req->meta->view(req->meta), owner) == NULL) {
-        return refuse(req, 404, "no such user");
+        return api_refuse(req, 404, "no such user");
     }
     kist__create_bucket__init(create);
     create->name = bytes_of(name);
     create->owner = bytes_of(owner);
     create->region = bytes_of(slice_str(req->region));
-    return send_write(req, META_CREATE_BUCKET, &create->base);
+    return api_send_write(req, META_CREATE_BUCKET, &create->base);
 }
 
 static enum step_result bucket_remove(struct admin_request *req)
@@ -249,35 +211,35 @@ static enum step_result bucket_remove(struct admin_request *req)
     const Kist__Bucket *bucket = view_bucket(req->meta->view(req->meta), req->name);
 
     if (bucket == NULL) {
-        return refuse(req, 404, "no such bucket");
+        return api_refuse(req, 404, "no such bucket");
     }
     kist__delete_bucket__init(remove);
     remove->name = bytes_of(req->name);
     remove->bucket_id = bucket->id;
-    return send_write(req, META_DELETE_BUCKET, &remove->base);
+    return api_send_write(req, META_DELETE_BUCKET, &remove->base);
 }
 
 static enum step_result bucket_owner(struct admin_request *req)
 {
     Kist__SetBucketOwner *set = &req->message.set_owner;
-    struct slice owner = body_text(req, "owner");
+    struct slice owner = api_body_text(req, "owner");
 
     if (view_bucket(req->meta->view(req->meta), req->name) == NULL) {
-        return refuse(req, 404, "no such bucket");
+        return api_refuse(req, 404, "no such bucket");
     }
     if (find_user(req->meta->view(req->meta), owner) == NULL) {
-        return refuse(req, 404, "no such user");
+        return api_refuse(req, 404, "no such user");
     }
     kist__set_bucket_owner__init(set);
     set->name = bytes_of(req->name);
     set->owner = bytes_of(owner);
-    return send_write(req, META_SET_BUCKET_OWNER, &set->base);
+    return api_send_write(req, META_SET_BUCKET_OWNER, &set->base);
 }
 
 /* ---- Answers ---- */
 
 /* Takes `value`. */
-static void answer_json(struct admin_request *req, int status, json_t *value)
+void api_answer_json(struct admin_request *req, int status, json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     struct slice body;
@@ -289,14 +251,14 @@ static void answer_json(struct admin_request *req, int status, json_t *value)
     admin_reply(req->http, status, "application/json", body);
 }
 
-static json_t *json_of(struct slice text)
+json_t *api_json_of(struct slice text)
 {
     json_t *value = json_stringn(text.data != NULL ? text.data : "", text.len);
 
     return value != NULL ? value : json_string("?"); /* not UTF-8 */
 }
 
-static json_t *json_stamp(uint64_t nanoseconds)
+json_t *api_json_stamp(uint64_t nanoseconds)
 {
     char text[TIME_ISO8601_BYTES + 1];
 
@@ -306,15 +268,15 @@ static json_t *json_stamp(uint64_t nanoseconds)
 
 static void answer_done(struct admin_request *req)
 {
-    answer_json(req, 200, json_pack("{s:b}", "ok", 1));
+    api_answer_json(req, 200, json_pack("{s:b}", "ok", 1));
 }
 
 static void answer_key(struct admin_request *req)
 {
-    answer_json(req, 200,
-                json_pack("{s:o,s:o,s:o}", "user", json_of(slice_field(&req->key.user)),
-                          "access_key", json_of(slice_field(&req->key.access_key)), "secret_key",
-                          json_of(slice_field(&req->key.secret_key))));
+    api_answer_json(req, 200,
+                    json_pack("{s:o,s:o,s:o}", "user", api_json_of(slice_field(&req->key.user)),
+                              "access_key", api_json_of(slice_field(&req->key.access_key)),
+                              "secret_key", api_json_of(slice_field(&req->key.secret_key))));
 }
 
 static void answer_users(struct admin_request *req)
@@ -325,11 +287,12 @@ static void answer_users(struct admin_request *req)
     for (size_t i = 0; i < view_user_count(view); i++) {
         const Kist__User *user = view_user_at(view, i);
 
-        json_array_append_new(
-            list, json_pack("{s:o,s:o,s:b}", "name", json_of(slice_field(&user->name)), "created",
-                            json_stamp(user->created), "disabled", user->disabled ? 1 : 0));
+        json_array_append_new(list, json_pack("{s:o,s:o,s:b}", "name",
+                                              api_json_of(slice_field(&user->name)), "created",
+                                              api_json_stamp(user->created), "disabled",
+                                              user->disabled ? 1 : 0));
     }
-    answer_json(req, 200, json_pack("{s:o}", "users", list));
+    api_answer_json(req, 200, json_pack("{s:o}", "users", list));
 }
 
 static void answer_keys(struct admin_request *req)
@@ -341,11 +304,11 @@ static void answer_keys(struct admin_request *req)
         const Kist__AccessKey *key = view_key_at(view, i);
 
         json_array_append_new(list, json_pack("{s:o,s:o,s:o}", "access_key",
-                                              json_of(slice_field(&key->access_key)), "user",
-                                              json_of(slice_field(&key->user)), "created",
-                                              json_stamp(key->created)));
+                                              api_json_of(slice_field(&key->access_key)), "user",
+                                              api_json_of(slice_field(&key->user)), "created",
+                                              api_json_stamp(key->created)));
     }
-    answer_json(req, 200, json_pack("{s:o}", "keys", list));
+    api_answer_json(req, 200, json_pack("{s:o}", "keys", list));
 }
 
 static void answer_buckets(struct admin_request *req)
@@ -357,12 +320,12 @@ static void answer_buckets(struct admin_request *req)
         const Kist__Bucket *bucket = view_bucket_at(view, i);
 
         json_array_append_new(list, json_pack("{s:o,s:o,s:o,s:o}", "name",
-                                              json_of(slice_field(&bucket->name)), "owner",
-                                              json_of(slice_field(&bucket->owner)), "region",
-                                              json_of(slice_field(&bucket->region)), "created",
-                                              json_stamp(bucket->created)));
+                                              api_json_of(slice_field(&bucket->name)), "owner",
+                                              api_json_of(slice_field(&bucket->owner)), "region",
+                                              api_json_of(slice_field(&bucket->region)), "created",
+                                              api_json_stamp(bucket->created)));
     }
-    answer_json(req, 200, json_pack("{s:o}", "buckets", list));
+    api_answer_json(req, 200, json_pack("{s:o}", "buckets", list));
 }
 
 /* ---- Steps ---- */
@@ -388,13 +351,13 @@ static enum step_result api_body(struct task *task)
             req->json = json_loadb(req->body.data != NULL ? req->body.data : "", req->body.len,
                                    JSON_REJECT_DUPLICATES, &error);
             return req->body.len > 0 && !json_is_object(req->json)
-                       ? refuse(req, 400, "the body is not a JSON object")
+                       ? api_refuse(req, 400, "the body is not a JSON object")
                        : STEP_NEXT;
         }
         buffer_append(&req->body, slice_of(req->piece, req->read.len));
         if (req->body.len > LIMIT_ADMIN_BODY_BYTES) {
             http_reply_close_after(req->http);
-            return refuse(req, 413, "the body is too large");
+            return api_refuse(req, 413, "the body is too large");
         }
     }
     req->read.done = body_on_read;
@@ -431,20 +394,21 @@ static enum step_result api_outcome(struct task *task)
         {KIST__OUTCOME__BUCKET_NOT_EMPTY,   409, "the bucket is not empty"      },
         {KIST__OUTCOME__USER_EXISTS,        409, "the user exists already"      },
         {KIST__OUTCOME__ACCESS_KEY_EXISTS,  409, "the access key exists already"},
+        {KIST__OUTCOME__NO_SUCH_JOB,        404, "no such job"                  },
         {KIST__OUTCOME__IN_USE,             409, "the user still owns buckets"  },
         {KIST__OUTCOME__STALE_GENERATION,   409, "changed meanwhile: try again" },
     };
     struct admin_request *req = REQUEST_OF(task);
 
-    if (req->call->command == NULL || req->write.reply->outcome == KIST__OUTCOME__OUTCOME_OK) {
+    if (req->write.reply == NULL || req->write.reply->outcome == KIST__OUTCOME__OUTCOME_OK) {
         return STEP_NEXT;
     }
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (rows[i].outcome == req->write.reply->outcome) {
-            return refuse(req, rows[i].status, rows[i].text);
+            return api_refuse(req, rows[i].status, rows[i].text);
         }
     }
-    return refuse(req, 400, "refused");
+    return api_refuse(req, 400, "refused");
 }
 
 static enum step_result api_answer(struct task *task)
@@ -462,8 +426,9 @@ static void api_done(struct task *task)
     if (task->error.rc != RC_OK) {
         int status = req->status != 0 ? req->status : 503;
 
-        answer_json(req, status, json_pack("{s:o}", "error", json_of(slice_str(task->error.text))));
-    } else if (req->call->command != NULL) {
+        api_answer_json(req, status,
+                        json_pack("{s:o}", "error", api_json_of(slice_str(task->error.text))));
+    } else if (req->write.reply != NULL) {
         LOG_INFO("admin", "call=\"%s\" name=%.*s", req->call->path, (int)req->name.len,
                  req->name.data != NULL ? req->name.data : "");
     }

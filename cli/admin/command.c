@@ -1,7 +1,7 @@
 /*
- * `kist admin user|key|bucket add|remove|list|owner`: speaks to the admin API of a running kist on
- * this machine. The keys of root come from KIST_ROOT_ACCESS_KEY and KIST_ROOT_SECRET_KEY, or from
- * DIR/root-credentials.
+ * `kist admin user|key|bucket|job add|remove|list|...`: speaks to the admin API of a running kist
+ * on this machine. The keys of root come from KIST_ROOT_ACCESS_KEY and KIST_ROOT_SECRET_KEY, or
+ * from DIR/root-credentials.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -285,6 +285,8 @@ static void print_list(const json_t *list)
         {
             if (json_is_string(value)) {
                 (void)printf("%-32s ", json_string_value(value));
+            } else if (json_is_integer(value)) {
+                (void)printf("%s=%lld ", name, (long long)json_integer_value(value));
             } else if (json_is_true(value)) {
                 (void)printf("%s ", name);
             }
@@ -317,7 +319,9 @@ static int print_answer(const struct admin_line *line, const struct admin_client
                 print_list(value);
             } else if (json_is_string(value)) {
                 (void)printf("%s %s\n", name, json_string_value(value));
-            } else {
+            } else if (json_is_integer(value)) {
+                (void)printf("%s %lld\n", name, (long long)json_integer_value(value));
+            } else if (json_is_true(value)) {
                 (void)printf("%s\n", name);
             }
         }
