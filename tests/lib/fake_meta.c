@@ -1,4 +1,5 @@
-/* Calls and the view; what commands do is in fake_meta_write.c. */
+/* Calls and the view; rows are in fake_meta_rows.c, listings in fake_meta_list.c, what commands do
+ * in fake_meta_write.c. */
 #include "tests/lib/fake_meta.h"
 
 #include <stdlib.h>
@@ -32,6 +33,11 @@ static Kist__Bucket *view_row_bucket(const struct fake_bucket *from)
     bucket->id = from->id;
     bucket->generation = from->generation;
     bucket->created = from->created;
+    if (from->settings.len > 0) {
+        bucket->settings =
+            kist__settings__unpack(NULL, from->settings.len, (const uint8_t *)from->settings.data);
+        ASSERT(bucket->settings != NULL);
+    }
     return bucket;
 }
 
@@ -150,10 +156,14 @@ static enum step_result fake_get(struct meta_client *client, struct meta_get *ca
         return fake_meta_answer(meta, task, RC_STALE);
     }
     meta->gets += 1;
-    object = fake_object_find(meta, call->bucket_id, call->key);
+    object = fake_version_find(meta, call->bucket_id, call->key, call->version);
     call->record = NULL;
+    call->marker = NULL;
+    call->is_current = object != NULL && fake_object_newest(meta, object);
     call->body = SLICE_EMPTY;
-    if (object != NULL) {
+    if (object != NULL && object->marker) {
+        call->marker = fake_object_record(object, call->arena, 0);
+    } else if (object != NULL) {
         call->record = fake_object_record(object, call->arena, LIMIT_RECORD_PIECES);
         if (call->want_body) {
             call->body = object->body;
@@ -169,75 +179,19 @@ static void fake_release(struct meta_client *client, struct meta_get *call)
     ASSERT(meta_of(client)->releases <= meta_of(client)->gets);
 }
 
-/* Length of the common prefix that `key` rolls up into; 0: none. */
-static size_t rolled_up(struct slice key, struct slice prefix, struct slice delimiter)
-{
-    if (delimiter.len == 0) {
-        return 0;
-    }
-    for (size_t i = prefix.len; i + delimiter.len <= key.len; i++) {
-        if (memcmp(key.data + i, delimiter.data, delimiter.len) == 0) {
-            return i + delimiter.len;
-        }
-    }
-    return 0;
-}
-
-static bool listed_before(const struct meta_list *call, struct slice key)
-{
-    return call->after_prefix ? slice_cmp(key, call->after) <= 0 || slice_starts(key, call->after)
-                              : call->after.len > 0 && slice_cmp(key, call->after) <= 0;
-}
-
-static enum step_result fake_list(struct meta_client *client, struct meta_list *call,
-                                  struct task *task)
-{
-    struct fake_meta *meta = meta_of(client);
-
-    ASSERT(call->limit >= 1 && call->limit <= LIMIT_LIST_KEYS);
-    call->entries = arena_alloc(call->arena, call->limit * sizeof(*call->entries));
-    call->entry_count = 0;
-    call->truncated = false;
-    for (size_t i = 0; i < meta->object_count; i++) {
-        const struct fake_object *object = &meta->objects[i];
-        struct slice name = object->key;
-        size_t rolled = rolled_up(name, call->prefix, call->delimiter);
-
-        if (object->bucket_id != call->bucket_id || !slice_starts(name, call->prefix) ||
-            listed_before(call, name)) {
-            continue;
-        }
-        if (rolled > 0) {
-            name.len = rolled;
-            if (call->entry_count > 0 &&
-                slice_eq(call->entries[call->entry_count - 1].name, name)) {
-                continue;
-            }
-        }
-        if (call->entry_count == call->limit) {
-            call->truncated = true;
-            break;
-        }
-        call->entries[call->entry_count].name = arena_copy(call->arena, name);
-        call->entries[call->entry_count].record =
-            rolled > 0 ? NULL : fake_object_record(object, call->arena, LIMIT_RECORD_PIECES);
-        call->entry_count += 1;
-    }
-    return fake_meta_answer(meta, task, RC_OK);
-}
-
 static const struct fake_object *object_of_layout(struct fake_meta *meta, uint64_t bucket_id,
                                                   struct slice key, struct slice layout_id,
                                                   struct arena *arena)
 {
-    const struct fake_object *object = fake_object_find(meta, bucket_id, key);
+    for (size_t i = 0; i < meta->object_count; i++) {
+        const struct fake_object *object = &meta->objects[i];
 
-    if (object == NULL) {
-        return NULL;
+        if (object->bucket_id == bucket_id && slice_eq(object->key, key) &&
+            slice_eq(message_bytes(fake_object_record(object, arena, 0)->layout_id), layout_id)) {
+            return object;
+        }
     }
-    return slice_eq(message_bytes(fake_object_record(object, arena, 0)->layout_id), layout_id)
-               ? object
-               : NULL;
+    return NULL;
 }
 
 static enum step_result fake_pieces(struct meta_client *client, struct meta_pieces *call,
@@ -319,57 +273,6 @@ static enum step_result fake_list_parts(struct meta_client *client, struct meta_
     return fake_meta_answer(meta, task, RC_OK);
 }
 
-static bool upload_before(const struct meta_list_uploads *call, const struct fake_upload *upload)
-{
-    int order = slice_cmp(upload->key, call->after_key);
-
-    if (call->after_prefix) {
-        return order <= 0 || slice_starts(upload->key, call->after_key);
-    }
-    if (call->after_key.len == 0 || order > 0) {
-        return false;
-    }
-    return order < 0 || call->after_upload.len == 0 ||
-           slice_cmp(upload->id, call->after_upload) <= 0;
-}
-
-static enum step_result fake_list_uploads(struct meta_client *client,
-                                          struct meta_list_uploads *call, struct task *task)
-{
-    struct fake_meta *meta = meta_of(client);
-
-    ASSERT(call->limit >= 1 && call->limit <= LIMIT_LIST_KEYS);
-    call->entries = arena_alloc(call->arena, call->limit * sizeof(*call->entries));
-    call->entry_count = 0;
-    call->truncated = false;
-    for (size_t i = 0; i < meta->upload_count; i++) {
-        const struct fake_upload *upload = &meta->uploads[i];
-        struct slice name = upload->key;
-        size_t rolled = rolled_up(name, call->prefix, call->delimiter);
-
-        if (upload->bucket_id != call->bucket_id || upload->completed ||
-            !slice_starts(name, call->prefix) || upload_before(call, upload)) {
-            continue;
-        }
-        if (rolled > 0) {
-            name.len = rolled;
-            if (call->entry_count > 0 &&
-                slice_eq(call->entries[call->entry_count - 1].name, name)) {
-                continue;
-            }
-        }
-        if (call->entry_count == call->limit) {
-            call->truncated = true;
-            break;
-        }
-        call->entries[call->entry_count].name = arena_copy(call->arena, name);
-        call->entries[call->entry_count].upload =
-            rolled > 0 ? NULL : message_unpack(call->arena, &kist__upload__descriptor, upload->row);
-        call->entry_count += 1;
-    }
-    return fake_meta_answer(meta, task, RC_OK);
-}
-
 static enum step_result fake_refresh(struct meta_client *client, struct meta_refresh *call,
                                      struct task *task)
 {
@@ -398,6 +301,7 @@ void fake_meta_init(struct fake_meta *meta, struct env *env)
         .base = {.get = fake_get,
                  .release = fake_release,
                  .list = fake_list,
+                 .list_versions = fake_list_versions,
                  .pieces = fake_pieces,
                  .part_range = fake_part_range,
                  .list_parts = fake_list_parts,

@@ -18,6 +18,8 @@ struct fake_bucket {
     struct slice name;
     struct slice owner;
     uint64_t created;
+    struct slice settings; /* packed Settings; empty: none was ever set */
+    uint32_t versioning;   /* 0 off, 1 enabled, 2 suspended: by PUT_SETTING, or a test sets it */
 };
 
 struct fake_user {
@@ -26,9 +28,13 @@ struct fake_user {
     const char *user;
 };
 
+/* One version: of a key, the newest comes first. */
 struct fake_object {
     uint64_t bucket_id;
     struct slice key;
+    uint64_t stamp;
+    bool null_version;
+    bool marker;
     struct slice record; /* packed, with all pieces */
     struct slice body;
     struct slice layout; /* packed LayoutChunk: pieces and part summaries */
@@ -83,7 +89,7 @@ void fake_meta_init(struct fake_meta *meta, struct env *env);
 void fake_meta_deinit(struct fake_meta *meta);
 /* Publishes users, buckets and groups as they are now. */
 void fake_meta_publish(struct fake_meta *meta);
-/* NULL when absent. */
+/* The current version. NULL when absent. */
 const struct fake_object *fake_meta_object(const struct fake_meta *meta, const char *bucket,
                                            const char *key);
 

@@ -7,105 +7,6 @@
 #include "metad/store/message.h"
 #include "tests/lib/fake_meta_store.h"
 
-/* ---- Rows ---- */
-
-static size_t object_place(const struct fake_meta *meta, uint64_t bucket_id, struct slice key)
-{
-    size_t at = 0;
-
-    while (at < meta->object_count && (meta->objects[at].bucket_id < bucket_id ||
-                                       (meta->objects[at].bucket_id == bucket_id &&
-                                        slice_cmp(meta->objects[at].key, key) < 0))) {
-        at += 1;
-    }
-    return at;
-}
-
-struct fake_object *fake_object_find(const struct fake_meta *meta, uint64_t bucket_id,
-                                     struct slice key)
-{
-    size_t at = object_place(meta, bucket_id, key);
-
-    return at < meta->object_count && meta->objects[at].bucket_id == bucket_id &&
-                   slice_eq(meta->objects[at].key, key)
-               ? &meta->objects[at]
-               : NULL;
-}
-
-Kist__Record *fake_object_record(const struct fake_object *object, struct arena *arena,
-                                 size_t pieces)
-{
-    Kist__Record *record = message_unpack(arena, &kist__record__descriptor, object->record);
-
-    ASSERT(record != NULL);
-    if (record->n_pieces > pieces) {
-        record->n_pieces = pieces;
-    }
-    return record;
-}
-
-static struct fake_object *object_put(struct fake_meta *meta, uint64_t bucket_id, struct slice key)
-{
-    struct fake_object *object = fake_object_find(meta, bucket_id, key);
-    size_t at = object_place(meta, bucket_id, key);
-
-    if (object != NULL) {
-        return object;
-    }
-    if (meta->object_count == meta->object_capacity) {
-        meta->object_capacity = meta->object_capacity * 2 + 16;
-        meta->objects = mem_realloc(meta->objects, meta->object_capacity * sizeof(*meta->objects));
-    }
-    memmove(&meta->objects[at + 1], &meta->objects[at],
-            (meta->object_count - at) * sizeof(*meta->objects));
-    meta->object_count += 1;
-    meta->objects[at] =
-        (struct fake_object){.bucket_id = bucket_id, .key = arena_copy(&meta->arena, key)};
-    return &meta->objects[at];
-}
-
-static void object_remove(struct fake_meta *meta, struct fake_object *object)
-{
-    size_t at = (size_t)(object - meta->objects);
-
-    meta->object_count -= 1;
-    memmove(&meta->objects[at], &meta->objects[at + 1],
-            (meta->object_count - at) * sizeof(*meta->objects));
-}
-
-const struct fake_object *fake_meta_object(const struct fake_meta *meta, const char *bucket,
-                                           const char *key)
-{
-    for (size_t i = 0; i < meta->bucket_count; i++) {
-        if (slice_eq_str(meta->buckets[i].name, bucket)) {
-            return fake_object_find(meta, meta->buckets[i].id, slice_str(key));
-        }
-    }
-    return NULL;
-}
-
-struct fake_upload *fake_upload_find(const struct fake_meta *meta, uint64_t bucket_id,
-                                     struct slice key, struct slice id)
-{
-    for (size_t i = 0; i < meta->upload_count; i++) {
-        if (meta->uploads[i].bucket_id == bucket_id && slice_eq(meta->uploads[i].key, key) &&
-            slice_eq(meta->uploads[i].id, id)) {
-            return &meta->uploads[i];
-        }
-    }
-    return NULL;
-}
-
-static bool bucket_known(const struct fake_meta *meta, uint64_t id)
-{
-    for (size_t i = 0; i < meta->bucket_count; i++) {
-        if (meta->buckets[i].id == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- Conditions ---- */
 
 static struct slice etag_text(struct arena *arena, const Kist__Record *record)
@@ -164,14 +65,38 @@ static Kist__Outcome write_put(struct fake_meta *meta, struct meta_write *call)
     }
     ASSERT(record.inline_body == (call->body.len > 0));
     ASSERT(record.n_pieces <= LIMIT_RECORD_PIECES);
-    record.stamp = meta->stamp;
     chunk.pieces = put->n_pieces > 0 ? put->pieces : record.pieces;
     chunk.n_pieces = put->n_pieces > 0 ? put->n_pieces : record.n_pieces;
-    object = object_put(meta, put->bucket_id, key);
+    object = fake_object_put(meta, put->bucket_id, key, &record);
     object->record = message_pack(&meta->arena, &record.base);
     object->layout = message_pack(&meta->arena, &chunk.base);
     object->body = arena_copy(&meta->arena, call->body);
     return KIST__OUTCOME__OUTCOME_OK;
+}
+
+static void delete_item(struct fake_meta *meta, struct meta_write *call,
+                        const Kist__DeleteObjects__Item *item, Kist__Deleted *deleted)
+{
+    uint64_t bucket_id = ((const Kist__DeleteObjects *)call->message)->bucket_id;
+    struct slice key = message_bytes(item->key);
+    struct slice version = message_bytes(item->version);
+    struct fake_object *object = version.len > 0 ? fake_version_find(meta, bucket_id, key, version)
+                                                 : fake_object_find(meta, bucket_id, key);
+
+    kist__deleted__init(deleted);
+    deleted->key = item->key;
+    deleted->outcome = conditions_check(call->arena, item->conditions, object, false);
+    if (deleted->outcome != KIST__OUTCOME__OUTCOME_OK) {
+        return;
+    }
+    if (version.len == 0) {
+        fake_object_delete(meta, bucket_id, key, deleted);
+    } else if (object != NULL) {
+        deleted->delete_marker = object->marker;
+        deleted->stamp = object->stamp;
+        deleted->null_version = object->null_version;
+        fake_object_remove(meta, object);
+    }
 }
 
 static Kist__Outcome write_delete(struct fake_meta *meta, struct meta_write *call)
@@ -182,18 +107,39 @@ static Kist__Outcome write_delete(struct fake_meta *meta, struct meta_write *cal
     reply->deleted = arena_alloc(call->arena, message->n_items * sizeof(*reply->deleted));
     reply->n_deleted = message->n_items;
     for (size_t i = 0; i < message->n_items; i++) {
-        const Kist__DeleteObjects__Item *item = message->items[i];
-        struct fake_object *object =
-            fake_object_find(meta, message->bucket_id, message_bytes(item->key));
-
         reply->deleted[i] = arena_alloc(call->arena, sizeof(Kist__Deleted));
-        kist__deleted__init(reply->deleted[i]);
-        reply->deleted[i]->key = item->key;
-        reply->deleted[i]->outcome = conditions_check(call->arena, item->conditions, object, false);
-        if (object != NULL && reply->deleted[i]->outcome == KIST__OUTCOME__OUTCOME_OK) {
-            object_remove(meta, object);
-        }
+        delete_item(meta, call, message->items[i], reply->deleted[i]);
     }
+    return KIST__OUTCOME__OUTCOME_OK;
+}
+
+/* Tags, lock, ACL: what is named replaces what is there. */
+static Kist__Outcome write_set_object(struct fake_meta *meta, struct meta_write *call)
+{
+    const Kist__SetObject *set = (const Kist__SetObject *)call->message;
+    struct fake_object *object = fake_version_find(meta, set->bucket_id, message_bytes(set->key),
+                                                   message_bytes(set->version));
+    Kist__Record *record;
+
+    if (object == NULL) {
+        return set->version.len > 0 ? KIST__OUTCOME__NO_SUCH_VERSION : KIST__OUTCOME__NO_SUCH_KEY;
+    }
+    if (object->marker) {
+        return KIST__OUTCOME__IS_DELETE_MARKER;
+    }
+    record = fake_object_record(object, call->arena, SIZE_MAX);
+    if ((set->what & 1) != 0) {
+        record->tags = set->record->tags;
+        record->n_tags = set->record->n_tags;
+    }
+    if ((set->what & 6) != 0) {
+        record->lock = set->record->lock;
+    }
+    if ((set->what & 8) != 0) {
+        record->acl = set->record->acl;
+    }
+    object->record = message_pack(&meta->arena, &record->base);
+    call->reply->record = record;
     return KIST__OUTCOME__OUTCOME_OK;
 }
 
@@ -202,14 +148,21 @@ static Kist__Outcome write_copy(struct fake_meta *meta, struct meta_write *call)
     const Kist__CopyObject *copy = (const Kist__CopyObject *)call->message;
     struct slice key = message_bytes(copy->key);
     struct fake_object *source =
-        fake_object_find(meta, copy->source_bucket_id, message_bytes(copy->source_key));
+        copy->source_version.len > 0
+            ? fake_version_find(meta, copy->source_bucket_id, message_bytes(copy->source_key),
+                                message_bytes(copy->source_version))
+            : fake_object_find(meta, copy->source_bucket_id, message_bytes(copy->source_key));
     struct fake_object from;
     struct fake_object *object;
     Kist__Record *record;
     Kist__Outcome outcome;
 
     if (source == NULL) {
-        return KIST__OUTCOME__NO_SUCH_KEY;
+        return copy->source_version.len > 0 ? KIST__OUTCOME__NO_SUCH_VERSION
+                                            : KIST__OUTCOME__NO_SUCH_KEY;
+    }
+    if (source->marker) {
+        return KIST__OUTCOME__IS_DELETE_MARKER;
     }
     outcome = conditions_check(call->arena, copy->source_conditions, source, true);
     if (outcome == KIST__OUTCOME__OUTCOME_OK) {
@@ -224,7 +177,6 @@ static Kist__Outcome write_copy(struct fake_meta *meta, struct meta_write *call)
     if (outcome != KIST__OUTCOME__OUTCOME_OK) {
         return outcome;
     }
-    record->stamp = meta->stamp;
     record->owner = copy->record->owner;
     record->storage_class = copy->record->storage_class;
     if (copy->record->n_checksums > 0) {
@@ -238,7 +190,7 @@ static Kist__Outcome write_copy(struct fake_meta *meta, struct meta_write *call)
         record->metadata = copy->record->metadata;
         record->n_metadata = copy->record->n_metadata;
     }
-    object = object_put(meta, copy->bucket_id, key);
+    object = fake_object_put(meta, copy->bucket_id, key, record);
     object->record = message_pack(&meta->arena, &record->base);
     object->layout = from.layout;
     object->body = from.body;
@@ -363,13 +315,12 @@ static Kist__Outcome complete_object(struct fake_meta *meta, struct meta_write *
     }
     md5_final(&etags, digest);
     record->etag = message_field(arena_copy(call->arena, slice_of(digest, sizeof(digest))));
-    record->stamp = meta->stamp;
     record->part_count = (uint32_t)chunk.n_parts;
     record->layout_id = row->upload_id;
     record->pieces = chunk.pieces;
     record->n_pieces = chunk.n_pieces;
     record->piece_count = (uint32_t)chunk.n_pieces;
-    object = object_put(meta, complete->bucket_id, message_bytes(complete->key));
+    object = fake_object_put(meta, complete->bucket_id, message_bytes(complete->key), record);
     object->record = message_pack(&meta->arena, &record->base);
     object->layout = message_pack(&meta->arena, &chunk.base);
     object->body = SLICE_EMPTY;
@@ -427,6 +378,23 @@ static Kist__Outcome write_abort(struct fake_meta *meta, struct meta_write *call
 
 /* ---- Buckets ---- */
 
+static Kist__Settings *bucket_settings(const struct fake_bucket *bucket, struct arena *arena)
+{
+    Kist__Settings *settings = message_unpack(arena, &kist__settings__descriptor, bucket->settings);
+
+    ASSERT(settings != NULL);
+    return settings;
+}
+
+static void bucket_set(struct fake_meta *meta, struct fake_bucket *bucket,
+                       const Kist__Settings *settings)
+{
+    bucket->settings = message_pack(&meta->arena, &settings->base);
+    if (settings->versioning != NULL) {
+        bucket->versioning = settings->versioning->state;
+    }
+}
+
 static Kist__Outcome write_create_bucket(struct fake_meta *meta, struct meta_write *call)
 {
     const Kist__CreateBucket *create = (const Kist__CreateBucket *)call->message;
@@ -446,6 +414,31 @@ static Kist__Outcome write_create_bucket(struct fake_meta *meta, struct meta_wri
         .owner = arena_copy(&meta->arena, message_bytes(create->owner)),
         .created = meta->stamp,
     };
+    if (create->settings != NULL) {
+        bucket_set(meta, &meta->buckets[meta->bucket_count - 1], create->settings);
+    }
+    return KIST__OUTCOME__OUTCOME_OK;
+}
+
+static Kist__Outcome write_put_setting(struct fake_meta *meta, struct meta_write *call)
+{
+    const Kist__PutSetting *put = (const Kist__PutSetting *)call->message;
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field(&kist__settings__descriptor, put->setting);
+    struct fake_bucket *bucket = fake_bucket_find(meta, put->bucket_id);
+    Kist__Settings *settings;
+    void *none = NULL;
+
+    if (bucket == NULL) {
+        return KIST__OUTCOME__NO_SUCH_BUCKET;
+    }
+    ASSERT(field != NULL);
+    settings = bucket_settings(bucket, call->arena);
+    memcpy((char *)settings + field->offset,
+           put->value != NULL ? (const void *)((const char *)put->value + field->offset) : &none,
+           sizeof(none));
+    bucket_set(meta, bucket, settings);
+    bucket->generation += 1;
     return KIST__OUTCOME__OUTCOME_OK;
 }
 
@@ -482,6 +475,8 @@ static const struct {
     {META_ABORT_UPLOAD,    write_abort        },
     {META_CREATE_BUCKET,   write_create_bucket},
     {META_DELETE_BUCKET,   write_delete_bucket},
+    {META_PUT_SETTING,     write_put_setting  },
+    {META_SET_OBJECT,      write_set_object   },
 };
 
 /* The bucket that a command of objects names. */
@@ -500,6 +495,8 @@ static uint64_t command_bucket(const struct meta_write *call)
         return ((const Kist__PutPart *)call->message)->bucket_id;
     case META_COMPLETE_UPLOAD:
         return ((const Kist__CompleteUpload *)call->message)->bucket_id;
+    case META_SET_OBJECT:
+        return ((const Kist__SetObject *)call->message)->bucket_id;
     default:
         return 0;
     }
@@ -511,7 +508,7 @@ static void apply(struct fake_meta *meta, struct meta_write *call)
 
     meta->stamp += 1000000000ULL;
     call->reply->stamp = meta->stamp;
-    if (bucket != 0 && !bucket_known(meta, bucket)) {
+    if (bucket != 0 && fake_bucket_find(meta, bucket) == NULL) {
         call->reply->outcome = KIST__OUTCOME__NO_SUCH_BUCKET;
         return;
     }
