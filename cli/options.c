@@ -11,6 +11,7 @@
 #include "common/base/limits.h"
 #include "common/base/mem.h"
 #include "common/log/log.h"
+#include "gateway/events/events.h"
 #include "gateway/s3/router.h"
 
 enum { CONFIG_FILE_BYTES_MAX = 65536, ROOT_SECRET_BYTES_MIN = 8, ROOT_ACCESS_BYTES_MIN = 3 };
@@ -153,6 +154,38 @@ static enum rc options_check_keys(const struct serve_options *out, struct error 
     return RC_OK;
 }
 
+static enum rc options_check_sinks(const struct config_list *list, enum sink_type type,
+                                   const char *option, struct error *error)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct sink_options sink;
+        struct sink_options other;
+
+        if (sink_options_parse(type, slice_str(list->items[i]), &sink, error) != RC_OK) {
+            return error_prefix(error, "%s", option);
+        }
+        for (uint32_t j = 0; j < i; j++) {
+            (void)sink_options_parse(type, slice_str(list->items[j]), &other, NULL);
+            if (strcmp(sink.name, other.name) == 0) {
+                return error_set(error, RC_INVALID, "%s: %s is named twice", option, sink.name);
+            }
+        }
+    }
+    return RC_OK;
+}
+
+static enum rc options_check_events(const struct serve_options *out, struct error *error)
+{
+    enum rc rc = options_check_sinks(&out->webhook, SINK_WEBHOOK, "--webhook", error);
+
+    rc = rc == RC_OK ? options_check_sinks(&out->kafka, SINK_KAFKA, "--kafka", error) : rc;
+    if (rc == RC_OK && out->webhook.count + out->kafka.count > EVENTS_SINKS_MAX) {
+        rc = error_set(error, RC_INVALID, "--webhook, --kafka: at most %d together",
+                       EVENTS_SINKS_MAX);
+    }
+    return rc;
+}
+
 static enum rc options_check(const struct serve_options *out, struct error *error)
 {
     if (out->listen == NULL || out->admin_listen == NULL) {
@@ -181,6 +214,9 @@ static enum rc options_check(const struct serve_options *out, struct error *erro
             return error_set(error, RC_INVALID, "KIST_BUCKETS: '%s' is not a bucket name",
                              out->buckets.items[i]);
         }
+    }
+    if (options_check_events(out, error) != RC_OK) {
+        return error->rc;
     }
     return options_check_domains(out, error) == RC_OK ? options_check_keys(out, error) : error->rc;
 }

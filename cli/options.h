@@ -38,6 +38,10 @@ struct serve_options {
     uint64_t header_timeout;
     uint64_t body_timeout;
     uint64_t drain_timeout;
+    struct config_list webhook;
+    struct config_list kafka;
+    uint64_t feed_size;
+    uint64_t feed_age;
     uint64_t log_level;
     bool log_json;
 };

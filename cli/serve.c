@@ -169,6 +169,7 @@ static const struct step serve_steps[] = {
     {"commit identities", serve_commit          },
     {"refresh again",     serve_refresh         },
     {"open repair",       serve_open_repair     },
+    {"open events",       serve_open_events     },
     {"open tls",          serve_open_tls        },
     {"open gateways",     serve_gateways_open   },
     {"gateways opened",   serve_gateways_opened },

@@ -15,6 +15,7 @@
 #include "common/task/task.h"
 #include "datad/datad.h"
 #include "datad/repair/repair.h"
+#include "gateway/events/events.h"
 #include "gateway/http/tls.h"
 #include "gateway/server.h"
 #include "metad/metad.h"
@@ -49,6 +50,10 @@ struct serve {
     struct datad *datad;
     struct data_client *datas[ENV_UV_LOOPS_MAX];
     struct repair *repair;
+    struct events *events; /* NULL without a quorum at start */
+    struct sink_options sinks[EVENTS_SINKS_MAX];
+    struct slice sink_names[EVENTS_SINKS_MAX];
+    uint32_t sink_count;
     struct tls_context *tls;
     struct stream_pool stream_pool;
     struct gateway_config gateway_config;
@@ -118,6 +123,9 @@ enum rc serve_write_credentials(struct serve *serve, struct error *error);
 enum step_result serve_gateways_open(struct task *task);
 enum step_result serve_gateways_opened(struct task *task);
 void serve_gateways_close(struct serve *serve);
+
+/* serve_events.c */
+enum step_result serve_open_events(struct task *task);
 
 /* serve_stop.c */
 void serve_stop(struct serve *serve);

@@ -74,6 +74,8 @@ static void gateways_configure(struct serve *serve)
         .extent_bytes_max = LIMIT_EXTENT_BYTES,
         .hedge_ms = options->hedge_after,
         .lifecycle_day_ms = options->lifecycle_day,
+        .sinks = serve->sink_names,
+        .sink_count = serve->sink_count,
         .incarnation = serve->incarnation,
         .cluster_epoch = serve->directories.cluster_epoch,
     };

@@ -42,6 +42,18 @@ static enum step_result stop_admin(struct task *task)
     return STEP_WAIT;
 }
 
+static enum step_result stop_events(struct task *task)
+{
+    struct serve *serve = SERVE_OF_STOP(task);
+
+    if (serve->events == NULL) {
+        return STEP_NEXT;
+    }
+    events_close(serve->events, stop_on_done, serve);
+    serve->events = NULL;
+    return STEP_WAIT;
+}
+
 static enum step_result stop_repair(struct task *task)
 {
     struct serve *serve = SERVE_OF_STOP(task);
@@ -105,6 +117,7 @@ void serve_stop(struct serve *serve)
     static const struct step steps[] = {
         {"gateways", stop_gateways},
         {"admin",    stop_admin   },
+        {"events",   stop_events  },
         {"repair",   stop_repair  },
         {"data",     stop_data    },
         {"meta",     stop_meta    },

@@ -1,5 +1,7 @@
 /* /metrics: what was counted, and what each request looks up: disks, replicas, redundancy. */
 #include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "cli/serve.h"
 #include "common/metrics/metrics.h"
@@ -93,6 +95,46 @@ static void write_repair(const struct serve *serve, struct buffer *out)
                      status.failures);
 }
 
+static void write_sink_row(const struct serve *serve, struct buffer *out, const char *name,
+                           const char *kind, const char *help, size_t offset)
+{
+    metrics_write_head(out, name, kind, help);
+    for (uint32_t i = 0; i < events_sink_count(serve->events); i++) {
+        struct events_sink_status sink;
+        uint64_t value;
+
+        events_sink_status(serve->events, i, &sink);
+        memcpy(&value, (const char *)&sink + offset, sizeof(value));
+        buffer_printf(out, "%s{sink=\"%.*s\"} %" PRIu64 "\n", name, (int)sink.name.len,
+                      sink.name.data, value);
+    }
+}
+
+static void write_events(const struct serve *serve, struct buffer *out)
+{
+    if (serve->events == NULL) {
+        return;
+    }
+    write_repair_row(out, "kist_feed_bytes", "gauge", "Size of the change feed.",
+                     events_feed_bytes(serve->events));
+    write_repair_row(out, "kist_feed_changes", "gauge", "Changes in the change feed.",
+                     events_feed_count(serve->events));
+    if (events_sink_count(serve->events) == 0) {
+        return;
+    }
+    write_sink_row(serve, out, "kist_notifications_delivered_total", "counter",
+                   "Events delivered since start.", offsetof(struct events_sink_status, delivered));
+    write_sink_row(serve, out, "kist_notifications_failures_total", "counter",
+                   "Batches that a sink did not take whole, since start.",
+                   offsetof(struct events_sink_status, failures));
+    write_sink_row(serve, out, "kist_notifications_lost_total", "counter",
+                   "Events that the bounds of the feed dropped before they were delivered.",
+                   offsetof(struct events_sink_status, lost));
+    write_sink_row(serve, out, "kist_notifications_lag_milliseconds", "gauge",
+                   "Age of the oldest event that waits for a sink; 0: none does.",
+                   offsetof(struct events_sink_status, lag_ms));
+}
+
 void admin_write_metrics(const struct serve *serve, struct buffer *out)
 {
     metrics_write_head(out, "kist_build_info", "gauge", "1, with the version.");
@@ -106,5 +148,6 @@ void admin_write_metrics(const struct serve *serve, struct buffer *out)
     write_replicas(serve, out);
     write_disks(serve, out);
     write_repair(serve, out);
+    write_events(serve, out);
     metrics_write(out);
 }

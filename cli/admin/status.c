@@ -72,6 +72,27 @@ static json_t *status_repair(const struct serve *serve)
         "failures", (json_int_t)status.failures, "error", json_text(status.error));
 }
 
+static json_t *status_events(const struct serve *serve)
+{
+    json_t *sinks = json_array();
+    uint32_t count = serve->events != NULL ? events_sink_count(serve->events) : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct events_sink_status sink;
+
+        events_sink_status(serve->events, i, &sink);
+        json_array_append_new(
+            sinks, json_pack("{s:s#,s:I,s:I,s:I,s:I,s:o}", "name", sink.name.data,
+                             (int)sink.name.len, "delivered", (json_int_t)sink.delivered,
+                             "failures", (json_int_t)sink.failures, "lost", (json_int_t)sink.lost,
+                             "lag_ms", (json_int_t)sink.lag_ms, "error", json_text(sink.error)));
+    }
+    return json_pack(
+        "{s:I,s:I,s:o}", "bytes",
+        (json_int_t)(serve->events != NULL ? events_feed_bytes(serve->events) : 0), "changes",
+        (json_int_t)(serve->events != NULL ? events_feed_count(serve->events) : 0), "sinks", sinks);
+}
+
 void admin_write_status(const struct serve *serve, struct buffer *out)
 {
     struct place_scheme scheme = place_scheme_for(serve->directories.count);
@@ -87,6 +108,7 @@ void admin_write_status(const struct serve *serve, struct buffer *out)
     char *text;
 
     ASSERT(status != NULL);
+    json_object_set_new(status, "feed", status_events(serve));
     text = json_dumps(status, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     ASSERT(text != NULL);
     buffer_append(out, slice_str(text));
