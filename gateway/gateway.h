@@ -11,6 +11,7 @@
 #include "common/env/env.h"
 
 struct sigv4_cache;
+struct policy_cache;
 
 /* Stripe and read buffers of the whole process: one, shared by its loops. */
 struct stream_pool {
@@ -54,6 +55,7 @@ struct gateway {
     struct data_client *data;
     const struct gateway_config *config;
     struct sigv4_cache *signing_keys;
+    struct policy_cache *policies; /* made by s3_service_init() */
     struct stream_memory memory;
     uint32_t loop;       /* number of this loop: part of every id */
     uint64_t id_counter; /* of extent ids made here */

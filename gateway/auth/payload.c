@@ -32,6 +32,8 @@ enum s3_error payload_init(struct payload *payload, struct http_exchange *exchan
     state->payload = payload;
     state->raw.done = payload_raw_done;
     state->length_max = options->length_max;
+    state->length_min = options->length_min;
+    state->source = options->source;
     state->md5 = options->md5;
     error = payload_headers(payload, state, options, text);
     if (error != S3_OK) {
@@ -148,6 +150,9 @@ static bool payload_finish(struct payload_state *state)
     if (payload->has_length && payload->received != payload->length) {
         return payload_fail(state, S3_IncompleteBody, NULL);
     }
+    if (payload->received < state->length_min) {
+        return payload_fail(state, S3_EntityTooSmall, NULL);
+    }
     payload->error = payload_take_trailer(state);
     if (payload->error != S3_OK) {
         return true;
@@ -227,9 +232,14 @@ static void payload_use_frame(struct payload_state *state)
 static void payload_raw(struct payload_state *state)
 {
     if (state->raw.rc != RC_OK) {
-        bool late = state->raw.rc == RC_TIMEOUT;
+        enum s3_error error = S3_IncompleteBody;
 
-        (void)payload_fail(state, late ? S3_RequestTimeout : S3_IncompleteBody, NULL);
+        if (state->raw.rc == RC_TIMEOUT) {
+            error = S3_RequestTimeout;
+        } else if (state->raw.rc == RC_INVALID) { /* a source's alone */
+            error = S3_MalformedPOSTRequest;
+        }
+        (void)payload_fail(state, error, NULL);
     } else if (state->raw.len == 0) {
         if (state->streaming && state->chunked.state != AWS_CHUNKED_END) {
             (void)payload_fail(state, S3_IncompleteBody,
@@ -264,6 +274,9 @@ static bool payload_ask(struct payload_state *state)
         state->raw.rc = RC_OK;
         state->raw.len = len;
         return true;
+    }
+    if (state->source != NULL) {
+        return state->source->read(state->source, &state->raw, state->to + state->read->len, room);
     }
     if (!state->direct) {
         return http_body_read(state->payload->http, &state->raw, state->frame,

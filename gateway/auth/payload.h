@@ -43,11 +43,18 @@ struct payload {
     void *state; /* in the arena */
 };
 
+/* Where bytes come from, when not from the body as it is: http_body_read() for another place. */
+struct payload_source {
+    bool (*read)(struct payload_source *source, struct http_read *read, void *to, size_t len);
+};
+
 struct payload_options {
     const struct sigv4_result *auth; /* borrowed for the payload's life */
     bool md5;                        /* compute it (ETag); Content-MD5 is verified in any case */
     uint32_t also;       /* mask of checksum algorithms to compute besides the declared one */
     uint64_t length_max; /* more is EntityTooLarge (at once when announced) */
+    uint64_t length_min; /* less is EntityTooSmall */
+    struct payload_source *source; /* NULL: the body */
 };
 
 /* Checks the headers that describe the body. S3_OK or the refusal, before any body byte was asked

@@ -17,6 +17,8 @@ struct payload_state {
     bool has_content_md5;
     uint8_t content_md5[MD5_BYTES];
     uint64_t length_max;
+    uint64_t length_min;
+    struct payload_source *source;
     bool streaming; /* aws-chunked */
     /* The read under way. */
     struct http_read raw;

@@ -109,7 +109,7 @@ static bool claim_cut_last(struct slice *text, struct slice *last)
 }
 
 /* Access keys hold no slash. */
-static bool claim_credential(struct slice text, struct sigv4_credential *out)
+bool sigv4_credential_parse(struct slice text, struct sigv4_credential *out)
 {
     struct slice whole = text;
 
@@ -177,7 +177,7 @@ static bool claim_components(struct slice value, struct arena *arena, struct sig
     }
     claim->signed_headers = places[1];
     claim->signature = places[2];
-    if (!claim_credential(places[0], &claim->credential)) {
+    if (!sigv4_credential_parse(places[0], &claim->credential)) {
         return claim_malformed(out,
                                SLICE("The authorization header is malformed; the Credential is "
                                      "mal-formed; expecting \"<YOUR-AKID>/YYYYMMDD/REGION/"
@@ -339,7 +339,7 @@ static bool claim_from_query(const struct http_request *request, const struct si
     if (!slice_eq(fields.algorithm, SLICE("AWS4-HMAC-SHA256"))) {
         return claim_query_error(out, SLICE("X-Amz-Algorithm only supports \"AWS4-HMAC-SHA256\""));
     }
-    if (!claim_credential(fields.credential, &claim->credential)) {
+    if (!sigv4_credential_parse(fields.credential, &claim->credential)) {
         return claim_query_error(
             out,
             SLICE("Error parsing the X-Amz-Credential parameter; the Credential is mal-formed; "

@@ -53,6 +53,9 @@ enum sigv4_kind sigv4_claim_parse(const struct http_request *request,
                                   const struct sigv4_query *query, struct arena *arena,
                                   struct sigv4_claim *claim, struct sigv4_result *out);
 
+/* "AKID/20130524/us-east-1/s3/aws4_request" taken apart; false: it has not that form. */
+bool sigv4_credential_parse(struct slice text, struct sigv4_credential *out);
+
 /* Sets error and text; returns false so that `return sigv4_refuse(...)` reads well. */
 bool sigv4_refuse(struct sigv4_result *out, enum s3_error error, struct slice text);
 

@@ -57,7 +57,7 @@ static const char compatibility_head[] =
 static void compatibility_operations(struct buffer *out)
 {
     static const char *const methods[] = {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "-"};
-    static const char *const targets[] = {"service", "bucket", "object"};
+    static const char *const targets[] = {"service", "bucket", "object", "website"};
 
     for (size_t i = 0; i < s3_op_count; i++) {
         const struct s3_op *op = &s3_ops[i];

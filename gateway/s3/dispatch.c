@@ -5,7 +5,11 @@
 #include "common/base/limits.h"
 #include "common/codec/base64.h"
 #include "common/log/log.h"
+#include "gateway/s3/judge.h"
 #include "gateway/s3/router.h"
+#include "gateway/web/cors.h"
+#include "gateway/web/form.h"
+#include "gateway/web/website.h"
 
 enum {
     DISPATCH_JUDGEMENTS_MAX = 4, /* a bucket that changes faster than this is answered 503 */
@@ -30,6 +34,8 @@ struct dispatch {
     struct task *running;
     size_t restart_at; /* row of the handler to go on with */
     uint64_t home_id;  /* bucket that the body was written for */
+    const struct s3_op *forward; /* s3_forward(): to be done next */
+    size_t state_size;           /* room for the states of handlers */
     struct buffer document;
     size_t document_bytes; /* taken from the service's budget */
     struct payload_read read;
@@ -79,6 +85,7 @@ void s3_reply_common_headers(struct s3_request *req)
     s3_reply_header(req, "x-amz-request-id", slice_of(req->request_id, S3_REQUEST_ID_BYTES));
     s3_reply_header(req, "x-amz-id-2", s3_host_id(req));
     s3_reply_header(req, "Server", SLICE("kist"));
+    s3_reply_cors(req);
 }
 
 /* ---- The end: exactly one of these is reached, once ---- */
@@ -110,11 +117,15 @@ static void dispatch_send_error(struct dispatch *d)
     req->status = s3_error_status(req->error);
     buffer_clear(&req->xml);
     req->body = SLICE_EMPTY;
-    if (!silent) {
+    if (req->website != NULL) {
+        website_error_page(req, &req->xml);
+    } else if (!silent) {
         s3_error_document(req, &req->xml);
+    }
+    if (!silent) {
         req->body = buffer_slice(&req->xml);
     }
-    if (req->error != S3_NotModified) {
+    if (req->website == NULL && req->error != S3_NotModified) {
         s3_reply_header(req, "Content-Type", SLICE("application/xml"));
     }
     s3_reply_common_headers(req);
@@ -151,6 +162,12 @@ static void dispatch_finish(struct dispatch *d, const struct error *error)
     bool failed = rc != RC_OK;
     bool cut = d->hung_up || (failed && req->replied);
 
+    if (!failed && req->object_decides) {
+        /* A handler that says CHECKS_OBJECT and did not: nothing may be given away. */
+        LOG_ERROR("object_not_checked", "id=%s op=%s", req->request_id, req->op->name);
+        (void)s3_fail(req, S3_InternalError, NULL);
+        failed = true;
+    }
     if (failed && d->home_id != 0 && req->op->handler->abort != NULL) {
         req->op->handler->abort(&req->task); /* may say what the failure means */
     }
@@ -173,6 +190,14 @@ static void dispatch_finish(struct dispatch *d, const struct error *error)
 }
 
 /* ---- Judging ---- */
+
+/* Preflights, forms and websites carry no signature, or carry it where the handler finds it. */
+static bool dispatch_judges_later(const struct s3_request *req)
+{
+    return req->website != NULL ||
+           (req->op != NULL && req->op->handler != NULL &&
+            (req->op->handler->flags & AUTH_LATER) != 0);
+}
 
 static enum s3_error dispatch_refuse(struct dispatch *d, enum s3_error error, const char *text)
 {
@@ -215,9 +240,16 @@ static enum s3_error dispatch_judge_stray(struct dispatch *d)
     return S3_OK;
 }
 
+/* What no bucket can allow to everybody. */
+static bool dispatch_needs_user(const struct s3_request *req)
+{
+    return req->op->handler == NULL || req->op->target == ON_SERVICE ||
+           (req->op->handler->flags & NO_BUCKET_LOOKUP) != 0;
+}
+
 static enum s3_error dispatch_judge_route(struct dispatch *d)
 {
-    static const char *const types[S3_TARGETS] = {"SERVICE", "BUCKET", "OBJECT"};
+    static const char *const types[S3_TARGETS] = {"SERVICE", "BUCKET", "OBJECT", "OBJECT"};
     struct s3_request *req = d->req;
 
     if (d->route.error != S3_OK) {
@@ -237,7 +269,8 @@ static enum s3_error dispatch_judge_route(struct dispatch *d)
     if (dispatch_judge_stray(d) != S3_OK) {
         return req->error;
     }
-    if (req->auth.anonymous) {
+    if (req->auth.anonymous && req->form == NULL && !dispatch_judges_later(req) &&
+        dispatch_needs_user(req)) {
         return dispatch_refuse(d, S3_AccessDenied, NULL);
     }
     if (req->op->handler == NULL) {
@@ -251,28 +284,27 @@ static enum s3_error dispatch_judge_route(struct dispatch *d)
 static enum s3_error dispatch_judge_bucket(struct dispatch *d)
 {
     struct s3_request *req = d->req;
-    struct slice expected = s3_header(req, "x-amz-expected-bucket-owner");
 
     req->bucket = NULL;
     if (req->op->target != ON_SERVICE) {
         req->bucket = view_bucket(req->view, req->bucket_name);
     }
+    if (req->bucket == NULL && d->route.host_bucket.len > 0) {
+        req->bucket = view_bucket(req->view, d->route.host_bucket);
+        req->bucket_name = req->bucket != NULL ? d->route.host_bucket : req->bucket_name;
+    }
     if (req->op->target != ON_SERVICE && req->bucket == NULL &&
         (req->op->handler->flags & NO_BUCKET_LOOKUP) == 0) {
         return dispatch_refuse(d, S3_NoSuchBucket, NULL);
     }
-    if ((req->op->handler->flags & NO_BUCKET_LOOKUP) != 0) {
+    if ((req->op->handler->flags & (NO_BUCKET_LOOKUP | AUTH_LATER)) != 0) {
         return S3_OK; /* whose it is, if it exists, is decided in the apply */
     }
-    if (!s3_allowed(req, req->op->action, req->bucket) ||
-        (expected.data != NULL && req->bucket != NULL &&
-         !slice_eq(expected, s3_slice(req->bucket->owner)))) {
-        return dispatch_refuse(d, S3_AccessDenied, NULL);
-    }
-    return S3_OK;
+    return judge_request(req);
 }
 
-static enum s3_error dispatch_verdict(struct dispatch *d)
+/* Who asks: by the fields of a form, by a signature, or nobody. */
+static enum s3_error dispatch_authenticate(struct dispatch *d)
 {
     struct s3_request *req = d->req;
     struct gateway *gateway = req->gateway;
@@ -281,17 +313,35 @@ static enum s3_error dispatch_verdict(struct dispatch *d)
         .now_s = gateway->env->clock->wall_ns(gateway->env) / 1000000000U,
         .cache = gateway->signing_keys,
         .virtual_bucket = d->route.virtual_host ? d->route.bucket : SLICE_EMPTY,
+        .sigv2 = gateway->config->sigv2,
     };
+
+    if (req->form != NULL) {
+        return form_authenticate(req, &options);
+    }
+    if (dispatch_judges_later(req)) {
+        req->auth = (struct sigv4_result){.anonymous = true};
+        return S3_OK;
+    }
+    sigv4_verify(&req->http->request, req->view, &options, req->arena, &req->auth);
+    if (req->auth.error != S3_OK) {
+        (void)s3_fail(req, req->auth.error, NULL);
+        req->error_text = req->auth.text;
+    }
+    return req->auth.error;
+}
+
+static enum s3_error dispatch_verdict(struct dispatch *d)
+{
+    struct s3_request *req = d->req;
     enum s3_error error;
 
     req->error = S3_OK;
     req->error_text = SLICE_EMPTY;
     req->error_extra = SLICE_EMPTY;
-    sigv4_verify(&req->http->request, req->view, &options, req->arena, &req->auth);
-    if (req->auth.error != S3_OK) {
-        (void)s3_fail(req, req->auth.error, NULL);
-        req->error_text = req->auth.text;
-        return req->auth.error;
+    error = dispatch_authenticate(d);
+    if (error != S3_OK) {
+        return error;
     }
     error = dispatch_judge_route(d);
     return error != S3_OK ? error : dispatch_judge_bucket(d);
@@ -333,7 +383,8 @@ static enum step_result dispatch_judge(struct task *task)
     if (error == S3_OK) {
         return STEP_NEXT;
     }
-    if (dispatch_must_confirm(error) && !d->fresh && !req->auth.anonymous) {
+    if (dispatch_must_confirm(error) && !d->fresh &&
+        !(req->auth.anonymous && d->route.target == ON_SERVICE)) {
         d->want_refresh = true;
         return STEP_REPEAT;
     }
@@ -453,11 +504,45 @@ static void dispatch_forget_state(struct dispatch *d)
     memset((char *)req + sizeof(*req), 0, handler->state_size - sizeof(*req));
 }
 
+enum step_result s3_forward(struct s3_request *req, const struct s3_handler *handler)
+{
+    struct dispatch *d = req->dispatch;
+
+    for (size_t i = 0; i < s3_op_count && d->forward == NULL; i++) {
+        d->forward = s3_ops[i].handler == handler ? &s3_ops[i] : NULL;
+    }
+    ASSERT(d->forward != NULL && handler->state_size <= d->state_size);
+    return STEP_DONE;
+}
+
+/* The handler has found out what is really asked for. */
+static void dispatch_forward(struct dispatch *d)
+{
+    struct s3_request *req = d->req;
+
+    if (req->op->handler->release != NULL) {
+        req->op->handler->release(&req->task);
+    }
+    memset((char *)req + sizeof(*req), 0, d->state_size - sizeof(*req));
+    req->op = d->forward;
+    req->header_count = 0;
+    d->forward = NULL;
+    d->restart_at = 0;
+    d->home_id = 0;
+    d->running = &d->task;
+    task_start(&d->task, dispatch_judge_again, dispatch_judged);
+}
+
 static void dispatch_handler_done(struct task *task)
 {
     struct s3_request *req = S3_REQUEST_OF(task);
     struct dispatch *d = req->dispatch;
     size_t row;
+
+    if (d->forward != NULL && task->error.rc == RC_OK && !d->hung_up) {
+        dispatch_forward(d);
+        return;
+    }
 
     if (task->error.rc != RC_STALE || req->error != S3_OK || req->replied || d->hung_up) {
         dispatch_finish(d, &task->error);
@@ -531,19 +616,48 @@ static const struct step dispatch_steps[] = {
     {0},
 };
 
+/* Room for the state of `op`, or of whatever it may forward to. */
+static size_t dispatch_state_size(const struct s3_op *op)
+{
+    size_t size = sizeof(struct s3_request);
+
+    if (op == NULL || op->handler == NULL) {
+        return size;
+    }
+    ASSERT(op->handler->state_size >= size);
+    if ((op->handler->flags & AUTH_LATER) == 0) {
+        return op->handler->state_size;
+    }
+    for (size_t i = 0; i < s3_op_count; i++) {
+        if (s3_ops[i].handler != NULL && s3_ops[i].handler->state_size > size) {
+            size = s3_ops[i].handler->state_size;
+        }
+    }
+    return size;
+}
+
+/* A bucket that is named as the host and is a website (--website-domain '*'). */
+static bool dispatch_is_website(struct s3_service *service, const struct http_request *request,
+                                struct arena *arena)
+{
+    struct meta_client *meta = service->gateway->meta;
+    struct slice host = router_custom_host(service->router, request, arena);
+    const Kist__Bucket *bucket = host.len > 0 ? view_bucket(meta->view(meta), host) : NULL;
+
+    return bucket != NULL && bucket->settings != NULL && bucket->settings->website != NULL;
+}
+
 void s3_dispatch(struct s3_service *service, struct http_exchange *exchange)
 {
     struct arena *arena = exchange->arena;
     struct dispatch *d = arena_alloc(arena, sizeof(*d));
     struct s3_request *req;
 
-    router_match(service->router, &exchange->request, arena, &d->route);
-    if (d->route.op != NULL && d->route.op->handler != NULL) {
-        ASSERT(d->route.op->handler->state_size >= sizeof(*req));
-        req = arena_alloc(arena, d->route.op->handler->state_size);
-    } else {
-        req = arena_alloc(arena, sizeof(*req));
-    }
+    router_match(service->router, &exchange->request,
+                 dispatch_is_website(service, &exchange->request, arena), arena, &d->route);
+    d->state_size = dispatch_state_size(d->route.op);
+    req = arena_alloc(arena, d->state_size);
+    req->website = d->route.target == ON_WEBSITE ? website_new(arena) : NULL;
     req->gateway = service->gateway;
     req->http = exchange;
     req->arena = arena;
@@ -574,10 +688,11 @@ enum rc s3_service_init(struct s3_service *service, struct gateway *gateway, str
 
     static_assert(sizeof(random) * 4 / 3 == S3_HOST_ID_BYTES, "fills the id");
     *service = (struct s3_service){.gateway = gateway};
-    service->router = router_new(gateway->config->domain, error);
+    service->router = router_new(gateway->config->domain, gateway->config->website_domain, error);
     if (service->router == NULL) {
         return RC_INVALID;
     }
+    gateway->policies = policy_cache_new();
     service->id_seed = gateway->env->random(gateway->env);
     for (size_t i = 0; i < ARRAY_LEN(random); i++) {
         random[i] = gateway->env->random(gateway->env);
@@ -590,4 +705,6 @@ void s3_service_deinit(struct s3_service *service)
 {
     router_free(service->router);
     service->router = NULL;
+    policy_cache_free(service->gateway->policies);
+    service->gateway->policies = NULL;
 }

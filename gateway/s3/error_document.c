@@ -6,6 +6,7 @@
 #include "common/base/limits.h"
 #include "common/codec/time_format.h"
 #include "gateway/s3/dispatch.h"
+#include "gateway/web/form.h"
 #include "gateway/xml/xml_writer.h"
 
 static void error_signature(const struct s3_request *req, struct xml_writer *xml)
@@ -102,6 +103,12 @@ static void error_details(const struct s3_request *req, struct xml_writer *xml)
         break;
     case S3_PreconditionFailed:
         error_condition(req, xml);
+        break;
+    case S3_EntityTooLarge:
+    case S3_EntityTooSmall:
+        if (req->form != NULL) {
+            form_error_size(req, xml);
+        }
         break;
     case S3_NoSuchUpload:
         xml_writer_text(xml, "UploadId", s3_param(req, "uploadId"));

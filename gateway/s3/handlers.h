@@ -69,4 +69,15 @@ extern const struct s3_handler abort_upload;
 extern const struct s3_handler list_parts;
 extern const struct s3_handler list_uploads;
 
+/* gateway/web */
+extern const struct s3_handler get_bucket_cors;
+extern const struct s3_handler put_bucket_cors;
+extern const struct s3_handler delete_bucket_cors;
+extern const struct s3_handler preflight;
+extern const struct s3_handler get_bucket_website;
+extern const struct s3_handler put_bucket_website;
+extern const struct s3_handler delete_bucket_website;
+extern const struct s3_handler website_get;
+extern const struct s3_handler post_object;
+
 #endif

@@ -44,7 +44,9 @@ enum s3_op_flags {
     CHECKS_MORE = 4,      /* the handler checks further permissions (copy source) */
     NO_BUCKET_LOOKUP = 8, /* the bucket need not exist (CreateBucket) */
     NEEDS_CHECKSUM = 16,  /* a document that must come with Content-MD5 or x-amz-checksum-* */
-    AUTH_LATER = 32       /* the handler judges the caller itself (form uploads, preflight) */
+    AUTH_LATER = 32,      /* the handler judges the caller itself (form uploads, preflight) */
+    CHECKS_KEYS = 64,     /* nothing is asked before: the handler asks for each key it was sent */
+    CHECKS_OBJECT = 128   /* the handler calls s3_check_object(): the object may decide */
 };
 
 /* What one handler file exports. */
@@ -110,6 +112,10 @@ struct s3_request {
     struct form *form;       /* a form upload: its fields stand for headers */
     struct website *website; /* a request to a website: failures are pages */
     int status_instead;      /* not 0: sent in place of the handler's status (error documents) */
+    /* What s3_check_object() was told. */
+    const Kist__Record *object;
+    bool object_known;
+    bool object_decides; /* it must still be called */
     /* Private. */
     bool body_begun;
     void *dispatch;
@@ -124,15 +130,22 @@ struct slice s3_header(const struct s3_request *req, const char *lower_case_name
 /* Ends the last step of a handler that judges later (AUTH_LATER): the request is judged again, as
  * one of `handler`, whose steps then run. */
 enum step_result s3_forward(struct s3_request *req, const struct s3_handler *handler);
-/* May the caller do `action` on this bucket? (Owner or root; policies come with their issue.) */
+/* May the caller do `action` on this bucket, or (actions on objects) on the request's own key? */
 bool s3_allowed(const struct s3_request *req, const char *action, const Kist__Bucket *bucket);
 /* The same for a key of that bucket: source of a copy, keys of DeleteObjects. */
 bool s3_allowed_key(const struct s3_request *req, const char *action, const Kist__Bucket *bucket,
                     struct slice key);
+/* Is it at least possible, once the object is known? Then s3_check_key() follows. */
+bool s3_may_allow_key(const struct s3_request *req, const char *action, const Kist__Bucket *bucket,
+                      struct slice key);
 /* What only the object itself can decide (its ACL, its tags in a policy): a handler that reads or
  * changes an existing version calls this as soon as it has the record; NULL: there is none.
  * STEP_NEXT, or STEP_FAIL: AccessDenied, also for an absent key when the caller may not list. */
 enum step_result s3_check_object(struct s3_request *req, const Kist__Record *record);
+/* The same for another key: the source of a copy. */
+enum step_result s3_check_key(struct s3_request *req, const char *action,
+                              const Kist__Bucket *bucket, struct slice key,
+                              const Kist__Record *record);
 /* Checks the headers that describe the body and makes req->payload ready. `also`: mask of checksums
  * to compute besides the declared one. STEP_NEXT, or STEP_FAIL with the refusal. */
 enum step_result s3_body_begin(struct s3_request *req, bool md5, uint32_t also,

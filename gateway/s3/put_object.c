@@ -1,7 +1,7 @@
 /*
  * PutObject.
  *
- *     check -> store -> commit -> reply
+ *     acl -> check -> store -> commit -> reply
  *
  * `store` reads the body to its end (signature, length, digest and checksum verified) and makes its
  * bytes durable, or keeps a small one for the command. Nothing is visible before `commit`, one
@@ -9,13 +9,16 @@
  * in the apply.
  */
 #include "common/base/limits.h"
+#include "gateway/s3/acl_request.h"
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/lifecycle_headers.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/object_lock.h"
 #include "gateway/s3/object_lookup.h"
 #include "gateway/s3/unsupported.h"
 #include "gateway/s3/write_body.h"
+#include "gateway/web/form.h"
 
 struct put_object {
     struct s3_request base;
@@ -23,11 +26,19 @@ struct put_object {
     Kist__PutObject message;
     Kist__Record record;
     Kist__Conditions conditions;
+    struct acl_request acl;
 };
 
 static struct put_object *put_of(struct task *task)
 {
     return CONTAINER_OF(task, struct put_object, base.task);
+}
+
+static enum step_result put_acl(struct task *task)
+{
+    struct put_object *op = put_of(task);
+
+    return s3_acl_from_request(&op->base, &op->acl);
 }
 
 static enum step_result put_check(struct task *task)
@@ -69,13 +80,16 @@ static enum step_result put_commit(struct task *task)
     struct s3_request *req = &op->base;
     struct piece_list longer = body_write_record(req, &op->write, &op->record);
 
-    op->record.owner = s3_bytes(req->auth.user);
+    if (s3_acl_to_record(req, &op->acl, &op->record) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
     op->message.pieces = longer.pieces;
     op->message.n_pieces = longer.count;
     op->message.bucket_id = req->bucket->id;
     op->message.generation = req->bucket->generation;
     op->message.key = s3_bytes(req->key);
     op->message.record = &op->record;
+    op->message.change = req->form != NULL ? KIST__CHANGE_KIND__CHANGE_POST : 0;
     return body_write_commit(req, &op->write, META_PUT_OBJECT, &op->message.base,
                              op->record.inline_body ? op->write.path.body : SLICE_EMPTY);
 }
@@ -93,6 +107,10 @@ static enum step_result put_reply(struct task *task)
     s3_reply_checksums(req, op->record.checksums, op->record.n_checksums, 0);
     if (reply->record != NULL) {
         s3_reply_version(req, reply->record);
+        s3_reply_expiration(req, reply->record);
+    }
+    if (req->form != NULL) {
+        return form_reply(req, s3_record_etag(req->arena, &op->record, true));
     }
     return s3_reply_empty(req, 200);
 }
@@ -107,6 +125,7 @@ const struct s3_handler put_object = {
     .flags = BODY_STREAM,
     .steps =
         {
+                {"acl", put_acl},
                 {"check", put_check},
                 {"store", put_store},
                 {"commit", put_commit},

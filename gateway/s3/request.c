@@ -1,9 +1,7 @@
 /* What a handler asks of its request. */
 #include "common/base/limits.h"
 #include "gateway/s3/op.h"
-
-/* The user made at first start: may do everything (policies come with their issue). */
-static const char root_user[] = "root";
+#include "gateway/web/form.h"
 
 struct slice s3_param(const struct s3_request *req, const char *name)
 {
@@ -25,23 +23,20 @@ struct slice s3_header(const struct s3_request *req, const char *lower_case_name
     return http_header_get(&req->http->request, lower_case_name);
 }
 
-bool s3_allowed(const struct s3_request *req, const char *action, const Kist__Bucket *bucket)
-{
-    (void)action; /* owners may do everything until policies exist */
-    if (req->auth.anonymous) {
-        return false;
-    }
-    return slice_eq_str(req->auth.user, root_user) || bucket == NULL ||
-           slice_eq(s3_slice(bucket->owner), req->auth.user);
-}
-
 enum step_result s3_body_begin(struct s3_request *req, bool md5, uint32_t also, uint64_t length_max)
 {
     const char *text = NULL;
     struct payload_options options = {
         .auth = &req->auth, .md5 = md5, .also = also, .length_max = length_max};
-    enum s3_error error = payload_init(&req->payload, req->http, &options, &text);
+    enum s3_error error;
 
+    if (req->form != NULL) {
+        options.source = &req->form->source.base;
+        options.length_min = req->form->limits.length_min;
+        options.length_max =
+            req->form->limits.length_max < length_max ? req->form->limits.length_max : length_max;
+    }
+    error = payload_init(&req->payload, req->http, &options, &text);
     req->body_begun = true;
     return error == S3_OK ? STEP_NEXT : s3_fail(req, error, text);
 }
@@ -64,18 +59,4 @@ ProtobufCBinaryData s3_bytes(struct slice from)
     } cast = {.in = from.data};
 
     return (ProtobufCBinaryData){.len = from.len, .data = cast.out};
-}
-
-bool s3_allowed_key(const struct s3_request *req, const char *action, const Kist__Bucket *bucket,
-                    struct slice key)
-{
-    (void)key;
-    return s3_allowed(req, action, bucket);
-}
-
-enum step_result s3_check_object(struct s3_request *req, const Kist__Record *record)
-{
-    (void)req;
-    (void)record;
-    return STEP_NEXT;
 }

@@ -27,7 +27,8 @@ struct router_row {
 };
 
 struct router {
-    struct slice domain;
+    struct slice domains; /* as configured: names, separated by commas */
+    struct slice website_domains;
     struct router_row *rows;
     size_t row_count;
     /* Rows of one (method, target) stand together. */
@@ -95,7 +96,7 @@ static void router_add_group(struct router *router, enum http_method method, enu
     router->groups[method][target].count = router->row_count - router->groups[method][target].first;
 }
 
-struct router *router_new(struct slice domain, struct error *error)
+struct router *router_new(struct slice domains, struct slice website_domains, struct error *error)
 {
     struct router *router;
 
@@ -103,10 +104,11 @@ struct router *router_new(struct slice domain, struct error *error)
         return NULL;
     }
     router = mem_alloc(sizeof(*router));
-    router->domain = domain;
+    router->domains = domains;
+    router->website_domains = website_domains;
     router->rows = mem_alloc(s3_op_count * sizeof(*router->rows));
     for (unsigned method = HTTP_GET; method <= HTTP_OTHER; method++) {
-        for (unsigned target = ON_SERVICE; target <= ON_OBJECT; target++) {
+        for (unsigned target = ON_SERVICE; target <= ON_WEBSITE; target++) {
             router_add_group(router, (enum http_method)method, (enum s3_target)target);
         }
     }
@@ -132,41 +134,139 @@ static void router_refuse(struct s3_route *route, enum s3_error error, const cha
     }
 }
 
-/* The host without its port, or the whole text when there is none. "[::1]:9000" -> "[::1]". */
-static struct slice router_host_name(struct slice host)
-{
-    if (host.len > 0 && host.data[0] == '[') {
-        size_t end = slice_find(host, ']');
+/* ---- Hosts ---- */
 
-        return end < host.len ? slice_of(host.data, end + 1) : host;
-    }
-    return slice_of(host.data, slice_find(host, ':'));
-}
-
-/* bucket.domain: the bucket. Otherwise data NULL. */
-static struct slice router_host_bucket(const struct router *router, struct slice host,
-                                       struct arena *arena)
+/* Without port and trailing dot, in lower case. "[::1]:9000" -> "[::1]". */
+static struct slice router_host_name(const struct http_request *request, struct arena *arena)
 {
-    struct slice name = router_host_name(host);
-    struct slice domain = router->domain;
-    struct slice tail;
+    struct slice host = http_header_get(request, "host");
+    size_t bracket = host.len > 0 && host.data[0] == '[' ? slice_find(host, ']') : host.len;
     char *lower;
 
-    if (domain.len == 0 || name.len <= domain.len + 1) {
+    if (bracket < host.len) {
+        host.len = bracket + 1;
+    } else {
+        host.len = slice_find(host, ':');
+    }
+    if (host.len > 0 && host.data[host.len - 1] == '.') {
+        host.len -= 1;
+    }
+    if (host.len == 0) {
         return SLICE_EMPTY;
     }
-    tail = slice_after(name, name.len - domain.len);
-    if (!slice_eq_nocase(tail, domain) || name.data[name.len - domain.len - 1] != '.') {
-        return SLICE_EMPTY;
-    }
-    name.len -= domain.len + 1;
-    lower = arena_alloc_raw(arena, name.len);
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.data[i];
+    lower = arena_alloc_raw(arena, host.len);
+    for (size_t i = 0; i < host.len; i++) {
+        char c = host.data[i];
 
         lower[i] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
     }
-    return slice_of(lower, name.len);
+    return slice_of(lower, host.len);
+}
+
+/* Cuts the last label off `name`. */
+static struct slice router_cut_label(struct slice *name)
+{
+    size_t from = name->len;
+    struct slice label;
+
+    while (from > 0 && name->data[from - 1] != '.') {
+        from -= 1;
+    }
+    label = slice_of(name->data + from, name->len - from);
+    name->len = from > 0 ? from - 1 : 0;
+    return label;
+}
+
+/* Does `host` end in `domain`, label by label? A label "*" is any one label; a leading "*." stands
+ * for the bucket. `before`: what of the host comes before it. */
+static bool router_domain_matches(struct slice domain, struct slice host, struct slice *before)
+{
+    if (slice_starts(domain, SLICE("*."))) {
+        domain = slice_after(domain, 2);
+    }
+    while (domain.len > 0 && host.len > 0) {
+        struct slice want = router_cut_label(&domain);
+        struct slice label = router_cut_label(&host);
+
+        if (label.len == 0 || (!slice_eq_nocase(want, label) && !slice_eq(want, SLICE("*")))) {
+            return false;
+        }
+    }
+    *before = host;
+    return domain.len == 0;
+}
+
+enum router_host { HOST_OTHER, HOST_DOMAIN, HOST_BUCKET };
+
+/* The longest domain of the list that `host` ends in. */
+static enum router_host router_find_domain(struct slice domains, struct slice host,
+                                           struct slice *bucket)
+{
+    enum router_host found = HOST_OTHER;
+
+    *bucket = SLICE_EMPTY;
+    while (domains.len > 0) {
+        size_t comma = slice_find(domains, ',');
+        struct slice domain = slice_trim(slice_of(domains.data, comma));
+        struct slice before;
+
+        domains = slice_after(domains, comma + 1);
+        if (domain.len == 0 || slice_eq(domain, SLICE("*")) ||
+            !router_domain_matches(domain, host, &before)) {
+            continue;
+        }
+        if (found == HOST_OTHER || before.len < bucket->len) {
+            found = before.len == 0 ? HOST_DOMAIN : HOST_BUCKET;
+            *bucket = before;
+        }
+    }
+    return found;
+}
+
+static bool router_any_website(const struct router *router)
+{
+    struct slice rest = router->website_domains;
+
+    while (rest.len > 0) {
+        size_t comma = slice_find(rest, ',');
+
+        if (slice_eq(slice_trim(slice_of(rest.data, comma)), SLICE("*"))) {
+            return true;
+        }
+        rest = slice_after(rest, comma + 1);
+    }
+    return false;
+}
+
+struct slice router_custom_host(const struct router *router, const struct http_request *request,
+                                struct arena *arena)
+{
+    struct slice host;
+    struct slice bucket;
+
+    if (router->website_domains.len == 0 || !router_any_website(router)) {
+        return SLICE_EMPTY;
+    }
+    host = router_host_name(request, arena);
+    return router_find_domain(router->domains, host, &bucket) == HOST_OTHER ? host : SLICE_EMPTY;
+}
+
+/* A host of websites: BUCKET.NAME, or a bucket that is named as the whole host. */
+static bool router_website(const struct router *router, struct slice host, bool custom,
+                           struct s3_route *route)
+{
+    struct slice bucket = SLICE_EMPTY;
+    enum router_host kind =
+        custom ? HOST_DOMAIN : router_find_domain(router->website_domains, host, &bucket);
+
+    if (kind == HOST_OTHER) {
+        return false;
+    }
+    route->target = ON_WEBSITE;
+    route->virtual_host = true;
+    route->bucket = kind == HOST_BUCKET ? bucket : host;
+    route->host_bucket = kind == HOST_BUCKET ? host : SLICE_EMPTY;
+    return true;
 }
 
 /* Plainly impossible names get InvalidBucketName; the rest is looked up. */
@@ -187,18 +287,34 @@ static bool router_bucket_name_plausible(struct slice name)
     return true;
 }
 
+static void router_key(struct slice raw, struct arena *arena, struct s3_route *route)
+{
+    if (raw.len == 0) {
+        return;
+    }
+    if (!percent_decode(arena, raw, false, &route->key) || !utf8_valid(route->key)) {
+        router_refuse(route, S3_InvalidURI, NULL);
+    } else if (route->key.len > LIMIT_KEY_BYTES) {
+        router_refuse(route, S3_KeyTooLongError, NULL);
+    }
+}
+
 static void router_path(const struct router *router, const struct http_request *request,
-                        struct arena *arena, struct s3_route *route)
+                        bool website, struct arena *arena, struct s3_route *route)
 {
     struct slice rest = request->path;
+    struct slice host = router_host_name(request, arena);
 
     if (rest.len == 0 || rest.data[0] != '/') {
         router_refuse(route, S3_InvalidURI, NULL);
         return;
     }
     rest = slice_after(rest, 1);
-    route->bucket = router_host_bucket(router, http_header_get(request, "host"), arena);
-    route->virtual_host = route->bucket.data != NULL;
+    if (router_website(router, host, website, route)) {
+        router_key(rest, arena, route);
+        return;
+    }
+    route->virtual_host = router_find_domain(router->domains, host, &route->bucket) == HOST_BUCKET;
     if (!route->virtual_host) {
         struct slice raw = {.data = rest.data, .len = slice_find(rest, '/')};
 
@@ -216,14 +332,7 @@ static void router_path(const struct router *router, const struct http_request *
     if (!router_bucket_name_plausible(route->bucket)) {
         router_refuse(route, S3_InvalidBucketName, NULL);
     }
-    if (rest.len == 0) {
-        return;
-    }
-    if (!percent_decode(arena, rest, false, &route->key) || !utf8_valid(route->key)) {
-        router_refuse(route, S3_InvalidURI, NULL);
-    } else if (route->key.len > LIMIT_KEY_BYTES) {
-        router_refuse(route, S3_KeyTooLongError, NULL);
-    }
+    router_key(rest, arena, route);
 }
 
 static uint32_t router_count_terms(struct slice query)
@@ -341,13 +450,15 @@ static bool router_is_stray(const struct router *router, const struct http_reque
     return false;
 }
 
-void router_match(const struct router *router, const struct http_request *request,
+void router_match(const struct router *router, const struct http_request *request, bool website,
                   struct arena *arena, struct s3_route *route)
 {
     ASSERT(request->method <= HTTP_OTHER);
     *route = (struct s3_route){.error = S3_OK};
-    router_path(router, request, arena, route);
-    router_query(request, arena, route);
+    router_path(router, request, website, arena, route);
+    if (route->target != ON_WEBSITE) { /* its queries are the pages' own */
+        router_query(request, arena, route);
+    }
     router_op(router, request, route);
     route->stray = router_is_stray(router, request, route);
 }

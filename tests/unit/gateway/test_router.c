@@ -22,7 +22,7 @@ static int setup(void **state)
     struct error error;
 
     arena_init(&f->arena);
-    f->router = router_new(SLICE("s3.example"), &error);
+    f->router = router_new(SLICE("s3.example"), SLICE_EMPTY, &error);
     assert_non_null(f->router);
     *state = f;
     return 0;
@@ -46,7 +46,7 @@ static void match(struct fixture *f, enum http_method method, const char *target
 
     request_from_text(&f->arena, text.data, &request);
     request.method = method;
-    router_match(f->router, &request, &f->arena, &f->route);
+    router_match(f->router, &request, false, &f->arena, &f->route);
 }
 
 static void assert_slice(struct slice got, const char *want)
