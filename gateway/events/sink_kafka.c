@@ -6,6 +6,7 @@
  * librdkafka has threads of its own; they report to rd_kafka_poll(), which runs on the thread of a
  * queue of this sink's own, as does everything that may block.
  */
+#include <assert.h>
 #include <librdkafka/rdkafka.h>
 #include <stdatomic.h>
 #include <stdio.h>

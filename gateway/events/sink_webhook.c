@@ -178,7 +178,7 @@ static void set_curl(struct webhook *hook, const struct sink_options *options)
     (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, hook->headers);
     (void)curl_easy_setopt(curl, CURLOPT_USERAGENT, "kist");
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    (void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     (void)curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)WEBHOOK_CONNECT_MS);
     (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)WEBHOOK_TOTAL_MS);
     (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop_reply);
