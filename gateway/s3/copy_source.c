@@ -68,13 +68,17 @@ enum step_result copy_source_parse(struct s3_request *req, struct copy_source *s
     return STEP_FAIL;
 }
 
+static const char *copy_source_action(const struct copy_source *source)
+{
+    return source->version.len > 0 ? "s3:GetObjectVersion" : "s3:GetObject";
+}
+
 static bool copy_source_allowed(const struct s3_request *req, const struct copy_source *source,
                                 const Kist__Bucket *bucket)
 {
     struct slice expected = s3_header(req, "x-amz-source-expected-bucket-owner");
-    const char *action = source->version.len > 0 ? "s3:GetObjectVersion" : "s3:GetObject";
 
-    return s3_allowed_key(req, action, bucket, source->key) &&
+    return s3_may_allow_key(req, copy_source_action(source), bucket, source->key) &&
            (expected.data == NULL || slice_eq(expected, s3_slice(bucket->owner)));
 }
 
@@ -128,6 +132,10 @@ enum step_result copy_source_look(struct s3_request *req, struct copy_source *so
 enum step_result copy_source_found(struct s3_request *req, struct copy_source *source)
 {
     source->got = true;
+    if (s3_check_key(req, copy_source_action(source), source->bucket, source->key,
+                     source->get.record) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
     if (source->get.record != NULL) {
         return STEP_NEXT;
     }

@@ -331,7 +331,7 @@ static enum step_result deletes_reply(struct task *task)
 
 const struct s3_handler delete_objects = {
     .state_size = sizeof(struct delete_objects),
-    .flags = BODY_DOCUMENT | NEEDS_CHECKSUM | CHECKS_MORE,
+    .flags = BODY_DOCUMENT | NEEDS_CHECKSUM | CHECKS_MORE | CHECKS_KEYS,
     .steps =
         {
                 {"check", deletes_check},

@@ -320,12 +320,14 @@ static void get_release(struct task *task)
 
 const struct s3_handler get_object = {
     .state_size = sizeof(struct get_object),
+    .flags = CHECKS_OBJECT,
     .steps = GET_STEPS,
     .release = get_release,
 };
 
 const struct s3_handler head_object = {
     .state_size = sizeof(struct get_object),
+    .flags = CHECKS_OBJECT,
     .steps = GET_STEPS,
     .release = get_release,
 };

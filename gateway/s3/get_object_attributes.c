@@ -278,6 +278,7 @@ static void attributes_release(struct task *task)
 
 const struct s3_handler get_object_attributes = {
     .state_size = sizeof(struct get_attributes),
+    .flags = CHECKS_OBJECT,
     .steps =
         {
                 {"check", attributes_check},

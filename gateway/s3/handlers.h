@@ -33,6 +33,11 @@ extern const struct s3_handler get_object_acl;
 extern const struct s3_handler put_object_acl;
 extern const struct s3_handler get_unconfigured;
 
+extern const struct s3_handler get_bucket_policy;
+extern const struct s3_handler put_bucket_policy;
+extern const struct s3_handler delete_bucket_policy;
+extern const struct s3_handler get_bucket_policy_status;
+
 extern const struct s3_handler get_bucket_notification;
 extern const struct s3_handler put_bucket_notification;
 extern const struct s3_handler get_bucket_feed;

@@ -63,6 +63,7 @@ static void get_acl_release(struct task *task)
 
 const struct s3_handler get_object_acl = {
     .state_size = sizeof(struct get_object_acl),
+    .flags = CHECKS_OBJECT,
     .steps =
         {
                 {"check", get_acl_check},
@@ -97,7 +98,7 @@ static enum step_result put_acl_judge(struct task *task)
 
 const struct s3_handler put_object_acl = {
     .state_size = sizeof(struct put_object_acl),
-    .flags = BODY_DOCUMENT,
+    .flags = BODY_DOCUMENT | CHECKS_OBJECT,
     .steps =
         {
                 {"check", put_acl_check},

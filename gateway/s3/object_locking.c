@@ -105,6 +105,7 @@ static void get_release(struct task *task)
 
 const struct s3_handler get_object_retention = {
     .state_size = sizeof(struct get_lock),
+    .flags = CHECKS_OBJECT,
     .steps =
         {
                 {"check", get_check},
@@ -116,6 +117,7 @@ const struct s3_handler get_object_retention = {
 
 const struct s3_handler get_object_legal_hold = {
     .state_size = sizeof(struct get_lock),
+    .flags = CHECKS_OBJECT,
     .steps =
         {
                 {"check", get_check},

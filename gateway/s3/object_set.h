@@ -49,7 +49,7 @@ void object_set_release(struct task *task);
 #define OBJECT_SET_HANDLER(its_flags, its_check)                                                   \
     {                                                                                              \
         .state_size = sizeof(struct object_set),                                                   \
-        .flags = (its_flags),                                                                      \
+        .flags = (its_flags) | CHECKS_OBJECT,                                                      \
         .steps =                                                                                   \
             {                                                                                      \
                     {"check", (its_check)},                                                        \

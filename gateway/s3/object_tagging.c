@@ -62,6 +62,7 @@ static void get_release(struct task *task)
 
 const struct s3_handler get_object_tagging = {
     .state_size = sizeof(struct get_tagging),
+    .flags = CHECKS_OBJECT,
     .steps =
         {
                 {"check", get_check},

@@ -66,7 +66,7 @@ static void restore_release(struct task *task)
 
 const struct s3_handler restore_object = {
     .state_size = sizeof(struct restore_object),
-    .flags = BODY_DOCUMENT,
+    .flags = BODY_DOCUMENT | CHECKS_OBJECT,
     .steps =
         {
                 {"check", restore_check},
