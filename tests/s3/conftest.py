@@ -43,17 +43,41 @@ def bucket(s3):
     s3.delete_bucket(Bucket=name)
 
 
+@pytest.fixture
+def versioned(s3, bucket):
+    """A bucket that keeps versions."""
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    return bucket
+
+
+@pytest.fixture
+def locked(s3):
+    """A bucket with object lock."""
+    name = f"test-{os.getpid()}-{next(numbers)}"
+    s3.create_bucket(Bucket=name, ObjectLockEnabledForBucket=True)
+    yield name
+    empty(s3, name)
+    s3.delete_bucket(Bucket=name)
+
+
 def empty(s3, bucket):
     for upload in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
         s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-        keys = [found["Key"] for found in page.get("Contents", [])]
-        odd = [key for key in keys if any(ord(c) < 32 for c in key)]  # XML has no words for these
-        even = [{"Key": key} for key in keys if key not in odd]
+    bypass = {}
+    try:
+        s3.get_object_lock_configuration(Bucket=bucket)
+        bypass = {"BypassGovernanceRetention": True}
+    except ClientError:
+        pass
+    for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+        found = [{"Key": entry["Key"], "VersionId": entry["VersionId"]}
+                 for entry in page.get("Versions", []) + page.get("DeleteMarkers", [])]
+        odd = [one for one in found if any(ord(c) < 32 for c in one["Key"])]  # XML has no words for these
+        even = [one for one in found if one not in odd]
         if even:
-            s3.delete_objects(Bucket=bucket, Delete={"Objects": even, "Quiet": True})
-        for key in odd:
-            s3.delete_object(Bucket=bucket, Key=key)
+            s3.delete_objects(Bucket=bucket, Delete={"Objects": even, "Quiet": True}, **bypass)
+        for one in odd:
+            s3.delete_object(Bucket=bucket, **one, **bypass)
 
 
 @pytest.fixture

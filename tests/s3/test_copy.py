@@ -75,7 +75,7 @@ def test_refusals(s3, raw, bucket, refused):
     assert refusal.response["Error"]["Key"] == "none"
     with refused(404, "NoSuchBucket"):
         s3.copy_object(Bucket=bucket, Key="to", CopySource="no-such-bucket/k")
-    with refused(501, "NotImplemented"):
+    with refused(400, "InvalidArgument"):
         s3.copy_object(Bucket=bucket, Key="to", CopySource={"Bucket": bucket, "Key": "k", "VersionId": "v"})
     s3.copy_object(Bucket=bucket, Key="to", CopySource={"Bucket": bucket, "Key": "k", "VersionId": "null"})
     for header in ("nokey", "/", "%zz/k", f"/{bucket}/"):

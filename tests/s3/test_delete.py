@@ -25,7 +25,7 @@ def test_mixed(s3, bucket):
     reply = s3.delete_objects(Bucket=bucket, Delete={"Objects": [
         {"Key": "a"}, {"Key": "a"}, {"Key": "none"}, {"Key": "b", "ETag": '"wrong"'}, {"Key": "c", "VersionId": "v"}]})
     assert sorted(d["Key"] for d in reply["Deleted"]) == ["a", "a", "none"]
-    assert {e["Key"]: e["Code"] for e in reply["Errors"]} == {"b": "PreconditionFailed", "c": "NotImplemented"}
+    assert {e["Key"]: e["Code"] for e in reply["Errors"]} == {"b": "PreconditionFailed", "c": "NoSuchVersion"}
     assert [o["Key"] for o in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["b", "c"]
 
 

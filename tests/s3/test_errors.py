@@ -18,8 +18,8 @@ def test_document(raw):
 
 
 @pytest.mark.parametrize("method,target,name", [
-    ("GET", "?replication", "GetBucketReplication"), ("GET", "?acl", "GetBucketAcl"), ("PUT", "?policy", "PutBucketPolicy"),
-    ("GET", "?versions", "ListObjectVersions"), ("PUT", "/k?tagging", "PutObjectTagging"),
+    ("PUT", "?replication", "PutBucketReplication"), ("PUT", "?logging", "PutBucketLogging"),
+    ("PUT", "?inventory&id=x", "PutBucketInventoryConfiguration"), ("PUT", "/k?encryption", "UpdateObjectEncryption"),
     ("GET", "/k?torrent", "GetObjectTorrent"), ("POST", "/k?select&select-type=2", "SelectObjectContent")])
 def test_not_implemented_names_the_operation(raw, bucket, method, target, name):
     reply = raw.send(method, f"/{bucket}{target}")
@@ -51,7 +51,8 @@ def test_head_errors_keep_the_connection_in_step(raw, bucket):
 def test_keep_alive_after_a_refused_body(raw, bucket):
     """What is left of a small body is drained; the next request on the connection is read from its start."""
     with raw.connect() as stream:
-        headers = raw.headers("PUT", f"/{bucket}/k", [("x-amz-tagging", "a=b")], "UNSIGNED-PAYLOAD")
+        headers = raw.headers("PUT", f"/{bucket}/k", [("x-amz-server-side-encryption", "AES256")],
+                              "UNSIGNED-PAYLOAD")
         stream.sendall(raw.head("PUT", f"/{bucket}/k", headers, 1000) + b"x" * 1000)
         first = read_reply(stream)
         assert first.status == 501

@@ -147,8 +147,7 @@ def test_too_large_is_refused_before_the_body(raw, bucket):
 
 
 @pytest.mark.parametrize("headers", [
-    {"ServerSideEncryption": "AES256"}, {"Tagging": "a=b"}, {"ACL": "public-read"},
-    {"StorageClass": "GLACIER"}, {"GrantRead": "id=1"}, {"ObjectLockLegalHoldStatus": "ON"},
+    {"ServerSideEncryption": "AES256"}, {"ACL": "public-read"}, {"StorageClass": "GLACIER"}, {"GrantRead": "id=1"},
     {"WriteOffsetBytes": 0}])
 def test_not_enforced_is_refused(s3, bucket, refused, headers):
     with refused(501, "NotImplemented"):
@@ -162,10 +161,10 @@ def test_storage_class(s3, bucket, refused):
         s3.put_object(Bucket=bucket, Key="k", Body=b"x", StorageClass="FAST")
 
 
-def test_versions_are_for_later(s3, bucket, refused):
+def test_the_only_version(s3, bucket, refused):
     s3.put_object(Bucket=bucket, Key="k", Body=b"x")
     assert s3.get_object(Bucket=bucket, Key="k", VersionId="null")["Body"].read() == b"x"
-    with refused(501, "NotImplemented"):
+    with refused(400, "InvalidArgument"):
         s3.get_object(Bucket=bucket, Key="k", VersionId="abc")
 
 
@@ -178,13 +177,6 @@ def test_response_overrides(s3, bucket, refused):
     assert (got["ContentDisposition"], got["ContentEncoding"], got["ContentLanguage"]) == ("attachment", "x", "fr")
     with refused(400, "InvalidArgument"):
         s3.get_object(Bucket=bucket, Key="k", ResponseContentType="a\r\nb: c")
-
-
-def test_tags_are_empty(s3, bucket, refused):
-    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
-    assert s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == []
-    with refused(404, "NoSuchKey"):
-        s3.get_object_tagging(Bucket=bucket, Key="none")
 
 
 def test_metadata_without_a_name(raw, bucket):

@@ -317,8 +317,6 @@ static void unsupported_headers(void **state)
     static const char *const headers[] = {
         "x-amz-server-side-encryption: AES256\r\n",
         "x-amz-server-side-encryption-customer-algorithm: AES256\r\n",
-        "x-amz-object-lock-mode: COMPLIANCE\r\n",
-        "x-amz-tagging: a=b\r\n",
         "x-amz-acl: public-read\r\n",
         "x-amz-grant-read: id=1\r\n",
         "x-amz-storage-class: GLACIER\r\n",
@@ -339,7 +337,7 @@ static void unsupported_headers(void **state)
     want_error(f, "InvalidArgument", "PUT", "/bucket/key", "x-amz-acl: everybody\r\n", SLICE("x"));
     want(f, 200, "PUT", "/bucket/key", "x-amz-acl: private\r\nx-amz-storage-class: STANDARD\r\n",
          SLICE("x"));
-    want_error(f, "NotImplemented", "GET", "/bucket/key?versionId=abc", "", SLICE_EMPTY);
+    want_error(f, "InvalidArgument", "GET", "/bucket/key?versionId=abc", "", SLICE_EMPTY);
     want(f, 200, "GET", "/bucket/key?versionId=null", "", SLICE_EMPTY);
 }
 
@@ -389,7 +387,7 @@ static void batch_delete(void **state)
     want(f, 200, "POST", "/bucket?delete", crc32_header(f, body), body);
     assert_true(s3_body_has(f, "<Deleted><Key>a</Key></Deleted>"));
     assert_true(s3_body_has(f, "<Deleted><Key>none</Key></Deleted>"));
-    assert_true(s3_body_has(f, "<Error><Key>v</Key><Code>NotImplemented</Code>"));
+    assert_true(s3_body_has(f, "<Error><Key>v</Key><VersionId>x</VersionId><Code>NoSuchVersion</Code>"));
     assert_true(s3_body_has(f, "<Error><Key>c</Key><Code>PreconditionFailed</Code>"));
     assert_null(fake_meta_object(&f->meta, "bucket", "a"));
     assert_non_null(fake_meta_object(&f->meta, "bucket", "c"));
@@ -477,7 +475,7 @@ static void copy_refusals(void **state)
     want_error(f, "InvalidArgument", "PUT", "/bucket/to",
                "x-amz-copy-source: /bucket/from\r\nx-amz-metadata-directive: MERGE\r\n",
                SLICE_EMPTY);
-    want_error(f, "NotImplemented", "PUT", "/bucket/to",
+    want_error(f, "InvalidArgument", "PUT", "/bucket/to",
                "x-amz-copy-source: /bucket/from?versionId=abc\r\n", SLICE_EMPTY);
     want_error(f, "PreconditionFailed", "PUT", "/bucket/to",
                "x-amz-copy-source: /bucket/from\r\nx-amz-copy-source-if-match: \"x\"\r\n",

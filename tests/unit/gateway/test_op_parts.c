@@ -187,24 +187,25 @@ static void copy_source_forms(void **state)
         bool ok;
         const char *bucket;
         const char *key;
+        const char *version; /* NULL: none named */
     } rows[] = {
-        {"bucket/key",                           true,  "bucket", "key"          },
-        {"/bucket/key",                          true,  "bucket", "key"          },
-        {"/bucket/a%20b%2Fc",                    true,  "bucket", "a b/c"        },
-        {"bucket%2Fkey",                         true,  "bucket", "key"          },
-        {"/bucket//key",                         true,  "bucket", "/key"         },
-        {"/bucket/key?versionId=null",           true,  "bucket", "key"          },
-        {"/bucket/what?is",                      true,  "bucket", "what?is"      },
-        {"/bucket/a?versionId=x?versionId=null", true,  "bucket", "a?versionId=x"},
-        {"/bucket/a+b",                          true,  "bucket", "a+b"          },
-        {"/bucket/key?versionId=abc",            false, NULL,     NULL           },
-        {"/bucket/key?versionId=",               false, NULL,     NULL           },
-        {"bucket",                               false, NULL,     NULL           },
-        {"/bucket/",                             false, NULL,     NULL           },
-        {"//key",                                false, NULL,     NULL           },
-        {"",                                     false, NULL,     NULL           },
-        {"/bucket/%zz",                          false, NULL,     NULL           },
-        {"/bucket/%ff",                          false, NULL,     NULL           },
+        {"bucket/key",                           true,  "bucket", "key",           NULL  },
+        {"/bucket/key",                          true,  "bucket", "key",           NULL  },
+        {"/bucket/a%20b%2Fc",                    true,  "bucket", "a b/c",         NULL  },
+        {"bucket%2Fkey",                         true,  "bucket", "key",           NULL  },
+        {"/bucket//key",                         true,  "bucket", "/key",          NULL  },
+        {"/bucket/key?versionId=null",           true,  "bucket", "key",           "null"},
+        {"/bucket/what?is",                      true,  "bucket", "what?is",       NULL  },
+        {"/bucket/a?versionId=x?versionId=null", true,  "bucket", "a?versionId=x", "null"},
+        {"/bucket/a+b",                          true,  "bucket", "a+b",           NULL  },
+        {"/bucket/key?versionId=abc",            true,  "bucket", "key",           "abc" },
+        {"/bucket/key?versionId=",               true,  "bucket", "key",           ""    },
+        {"bucket",                               false, NULL,     NULL,            NULL  },
+        {"/bucket/",                             false, NULL,     NULL,            NULL  },
+        {"//key",                                false, NULL,     NULL,            NULL  },
+        {"",                                     false, NULL,     NULL,            NULL  },
+        {"/bucket/%zz",                          false, NULL,     NULL,            NULL  },
+        {"/bucket/%ff",                          false, NULL,     NULL,            NULL  },
     };
     struct arena *arena = *state;
 
@@ -220,6 +221,8 @@ static void copy_source_forms(void **state)
         if (ok) {
             assert_slice(source.bucket_name, rows[i].bucket);
             assert_slice(source.key, rows[i].key);
+            assert_int_equal(version.data == NULL, rows[i].version == NULL);
+            assert_true(version.data == NULL || slice_eq_str(version, rows[i].version));
         }
     }
 }
