@@ -184,7 +184,8 @@ void command_condemn(struct model *model, struct arena *arena, struct model_layo
 
             for (size_t before = 0; before < i; before++) {
                 first = first &&
-                        memcmp(layout->pieces[before].reference, piece->reference, ID_BYTES) != 0;
+                        (layout->pieces[before].owner != piece->owner ||
+                         memcmp(layout->pieces[before].reference, piece->reference, ID_BYTES) != 0);
             }
             if (first) {
                 model_layout_unref(piece->owner);
@@ -217,13 +218,19 @@ void command_random(struct model *model, struct arena *arena, struct model_comma
     uint64_t what = sim_below(model->sim, 100);
 
     model_tick(model, out);
-    if (what < 30) {
+    if (what < 22) {
         command_put(model, arena, out);
-    } else if (what < 44) {
+    } else if (what < 34) {
         command_delete(model, arena, out);
-    } else if (what < 60) {
+    } else if (what < 46) {
         command_copy(model, arena, out);
-    } else if (what < 66) {
+    } else if (what < 52) {
+        command_append(model, arena, out);
+    } else if (what < 56) {
+        command_rename(model, arena, out);
+    } else if (what < 62) {
+        command_set(model, arena, out);
+    } else if (what < 67) {
         command_bucket(model, arena, out);
     } else {
         command_upload(model, arena, &model->uploads[sim_below(model->sim, MODEL_UPLOADS)], out);

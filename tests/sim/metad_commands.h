@@ -31,6 +31,9 @@ Kist__Record *record_new(struct arena *arena, uint64_t mark);
 void command_put(struct model *model, struct arena *arena, struct model_command *out);
 void command_delete(struct model *model, struct arena *arena, struct model_command *out);
 void command_copy(struct model *model, struct arena *arena, struct model_command *out);
+void command_set(struct model *model, struct arena *arena, struct model_command *out);
+void command_rename(struct model *model, struct arena *arena, struct model_command *out);
+void command_append(struct model *model, struct arena *arena, struct model_command *out);
 /* Any step of this upload. */
 void command_upload(struct model *model, struct arena *arena, struct model_upload *upload,
                     struct model_command *out);

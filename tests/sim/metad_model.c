@@ -86,6 +86,12 @@ void model_layout_keep(struct model *model, struct model_layout *layout)
     model->layouts[model->layout_count++] = layout;
 }
 
+void model_layout_ref(struct model_layout *layout)
+{
+    layout->references += 1;
+    layout->home = true;
+}
+
 void model_layout_unref(struct model_layout *layout)
 {
     ASSERT(layout->references > 0);

@@ -44,6 +44,7 @@ struct model_layout {
     struct model_piece *pieces;
     size_t piece_count;
     uint32_t references;
+    bool home; /* somebody else held a reference once: its home row stays */
     enum model_layout_state state;
 };
 
@@ -148,6 +149,8 @@ void model_tick(struct model *model, struct model_command *command);
 struct model_layout *model_layout_new(struct model *model, uint64_t bucket_id, unsigned key);
 void model_layout_free(struct model_layout *layout);
 void model_layout_keep(struct model *model, struct model_layout *layout);
+/* For somebody beside the owner. */
+void model_layout_ref(struct model_layout *layout);
 void model_layout_unref(struct model_layout *layout);
 uint64_t model_layout_size(const struct model_layout *layout);
 

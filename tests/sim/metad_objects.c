@@ -203,7 +203,7 @@ static void copy_model(struct model_bucket *bucket, struct model_key *key,
         memcpy(made->copy_id, source->copy_id, ID_BYTES);
         source->layout = NULL;
     } else if (made->layout != NULL) {
-        made->layout->references += 1;
+        model_layout_ref(made->layout);
         made->shared = true;
         memcpy(made->copy_id, copy->copy_id.data, ID_BYTES);
     }

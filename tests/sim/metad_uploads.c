@@ -94,7 +94,7 @@ static void command_put_part(struct model *model, struct arena *arena, struct mo
         return;
     }
     if (layout->pieces[0].owner != NULL) {
-        layout->pieces[0].owner->references += 1;
+        model_layout_ref(layout->pieces[0].owner);
     }
     if (slot->exists) {
         model_layout_unref(slot->layout);
