@@ -16,7 +16,7 @@ BUILD_FUZZ := build/fuzz
 TALLY := tests/tidy/tally.py
 SUB := make --no-print-directory
 
-.PHONY: help setup setup-test configure build build-clang serve test ci long test-unit test-sim test-s3 test-clients \
+.PHONY: help setup setup-test setup-clients configure build build-clang serve test ci long test-unit test-sim test-s3 test-clients \
 	test-cluster test-fuzz test-s3tests bench bench-peers scale scaling soak torture docs lint tidy clean
 
 help:
@@ -32,6 +32,9 @@ setup:
 setup-test:
 	@deploy/setup test
 	@tests/tidy/venv
+
+setup-clients: setup-test
+	@deploy/setup clients
 
 $(BUILD)/build.ninja: setup
 	@[ -f $@ ] || cmake -S . -B $(BUILD) -G Ninja >/dev/null
@@ -62,9 +65,13 @@ test-s3: setup-test build
 # Real clients; kill -9 rounds and damaged directories. CLIENT_FILES bounds the trees, ROUNDS the kills.
 CLIENT_FILES ?= 1500
 ROUNDS ?= 10
-test-clients: setup-test build
+test-clients: setup-clients build
 	@$(TALLY) all \
 		"clients=tests/clients/clients.py --files-max $(CLIENT_FILES)" \
+		"tools=tests/clients/tools.py" \
+		"sdks=tests/clients/sdks.py" \
+		"versity=tests/clients/versity.py" \
+		"s3a=tests/clients/s3a.py" \
 		"kill9=tests/crash/kill9.py --rounds $(ROUNDS)" \
 		"kill9x4=tests/crash/kill9.py --rounds $(ROUNDS) --directories 4" \
 		"damage=tests/crash/damage.py"
