@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "common/base/assert.h"
@@ -89,36 +88,74 @@ static bool printable(const char *text)
     return true;
 }
 
-/* NULL: none; else a host name, so that it can be what a Host header says. */
-static bool domain_valid(const char *domain)
+/* A host name, so that it can be what a Host header says. A whole label may be "*". */
+static bool domain_valid(struct slice domain)
 {
-    size_t len = domain != NULL ? strlen(domain) : 0;
+    for (size_t i = 0; i < domain.len; i++) {
+        bool first = i == 0 || domain.data[i - 1] == '.';
+        bool last = i + 1 == domain.len || domain.data[i + 1] == '.';
+        char c = domain.data[i];
 
-    if (domain == NULL) {
-        return true;
-    }
-    for (size_t i = 0; i < len; i++) {
-        bool edge = i == 0 || i + 1 == len || domain[i - 1] == '.' || domain[i + 1] == '.';
-
-        if (!isalnum((unsigned char)domain[i]) && (edge || strchr("-.", domain[i]) == NULL)) {
+        if (!isalnum((unsigned char)c) && !(c == '*' && first && last) &&
+            (first || last || (c != '-' && c != '.'))) {
             return false;
         }
     }
-    return len > 0 && len <= DOMAIN_BYTES_MAX;
+    return domain.len > 0 && domain.len <= DOMAIN_BYTES_MAX && domain.data[domain.len - 1] != '*';
+}
+
+/* NULL: none. Several are separated by commas. `any`: "*" alone is one of them. */
+static bool domains_valid(const char *text, bool any)
+{
+    struct slice rest = slice_str(text);
+
+    if (text == NULL) {
+        return true;
+    }
+    do {
+        size_t comma = slice_find(rest, ',');
+        struct slice domain = slice_trim(slice_of(rest.data, comma));
+
+        if (!domain_valid(domain) && !(any && slice_eq(domain, SLICE("*")))) {
+            return false;
+        }
+        rest = slice_after(rest, comma + 1);
+    } while (rest.len > 0);
+    return true;
+}
+
+static bool domains_share(const char *a, const char *b)
+{
+    struct slice rest = slice_str(a);
+
+    while (rest.len > 0) {
+        struct slice one = slice_trim(slice_of(rest.data, slice_find(rest, ',')));
+        struct slice others = slice_str(b);
+
+        while (others.len > 0) {
+            size_t comma = slice_find(others, ',');
+
+            if (slice_eq_nocase(one, slice_trim(slice_of(others.data, comma)))) {
+                return true;
+            }
+            others = slice_after(others, comma + 1);
+        }
+        rest = slice_after(rest, slice_find(rest, ',') + 1);
+    }
+    return false;
 }
 
 static enum rc options_check_domains(const struct serve_options *out, struct error *error)
 {
-    static const char *const want = "want a host name, as s3.example.com";
+    static const char *const want = "want host names, as s3.example.com, with commas between them";
 
-    if (!domain_valid(out->domain)) {
+    if (!domains_valid(out->domain, false)) {
         return error_set(error, RC_INVALID, "--domain: %s", want);
     }
-    if (!domain_valid(out->website_domain)) {
+    if (!domains_valid(out->website_domain, true)) {
         return error_set(error, RC_INVALID, "--website-domain: %s", want);
     }
-    if (out->domain != NULL && out->website_domain != NULL &&
-        strcasecmp(out->domain, out->website_domain) == 0) {
+    if (domains_share(out->domain, out->website_domain)) {
         return error_set(error, RC_INVALID,
                          "--domain and --website-domain are the same: choose another for one");
     }

@@ -14,7 +14,7 @@
 #include "common/codec/time_format.h"
 #include "gateway/auth/canonical.h"
 #include "gateway/auth/signing_key.h"
-#include "gateway/auth/sigv2_query.h"
+#include "gateway/auth/sigv2.h"
 
 enum { SIGNATURE_BYTES = 64 };
 
@@ -233,6 +233,26 @@ static bool verify_signature(const struct sigv4_claim *claim, struct sigv4_cache
     return true;
 }
 
+/* Version 2 has no signed chunks: their seed would be its signature. */
+static bool verify_sigv2_allowed(const struct sigv4_claim *claim, bool allowed,
+                                 struct sigv4_result *out)
+{
+    if (!allowed) {
+        return sigv4_refuse(out, S3_InvalidRequest,
+                            SLICE("The authorization mechanism you have provided is not supported. "
+                                  "Please use AWS4-HMAC-SHA256."));
+    }
+    out->mode = PAYLOAD_UNSIGNED;
+    if (claim->content_sha.len > 0 && !verify_mode(claim->content_sha, out)) {
+        return false;
+    }
+    if (out->mode == PAYLOAD_SIGNED_CHUNKS || out->mode == PAYLOAD_SIGNED_TRAILER) {
+        return sigv4_refuse(out, S3_InvalidRequest,
+                            SLICE("A signed payload needs Signature Version 4."));
+    }
+    return true;
+}
+
 void sigv4_verify(const struct http_request *request, const struct view *view,
                   const struct sigv4_options *options, struct arena *arena,
                   struct sigv4_result *out)
@@ -240,20 +260,26 @@ void sigv4_verify(const struct http_request *request, const struct view *view,
     struct sigv4_query query;
     struct sigv4_claim claim;
     struct slice secret = SLICE_EMPTY;
+    enum sigv4_kind kind;
 
     memset(out, 0, sizeof(*out));
     out->error = S3_OK;
     if (!sigv4_query_parse(request->query, arena, &query, out)) {
         return;
     }
-    switch (sigv4_claim_parse(request, &query, arena, &claim, out)) {
+    kind = sigv4_claim_parse(request, &query, arena, &claim, out);
+    switch (kind) {
     case SIGV4_REFUSED:
         return;
     case SIGV4_ANONYMOUS:
         (void)verify_anonymous(&claim, out);
         return;
     case SIGV2_QUERY:
-        if (!sigv2_query_verify(request, &query, view, options, arena, out)) {
+    case SIGV2_HEADER:
+        if (!verify_sigv2_allowed(&claim, options->sigv2, out) ||
+            !(kind == SIGV2_HEADER
+                  ? sigv2_header_verify(request, &query, view, options, arena, out)
+                  : sigv2_query_verify(request, &query, view, options, arena, out))) {
             out->user = SLICE_EMPTY;
         }
         return;

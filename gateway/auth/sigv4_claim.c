@@ -423,6 +423,14 @@ enum sigv4_kind sigv4_claim_parse(const struct http_request *request,
         claim->content_sha = http_header_get(request, "x-amz-content-sha256");
         return SIGV4_ANONYMOUS;
     }
+    if (headers > 0 && slice_starts(http_header_get(request, "authorization"), SLICE("AWS "))) {
+        claim->content_sha = http_header_get(request, "x-amz-content-sha256");
+        if (token) {
+            (void)sigv4_refuse(out, S3_InvalidToken, SLICE_EMPTY);
+            return SIGV4_REFUSED;
+        }
+        return SIGV2_HEADER;
+    }
     claim->presigned = v4 > 0;
     ok = claim->presigned ? claim_from_query(request, query, arena, claim, out)
                           : claim_from_header(request, http_header_get(request, "authorization"),

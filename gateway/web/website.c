@@ -59,18 +59,26 @@ static enum step_result website_lookup(struct website_get *op, int which, struct
     return meta->get(meta, get, &req->task);
 }
 
+/* Also when only the object can tell. */
 static bool website_may_read(const struct website_get *op, struct slice key)
 {
-    return s3_allowed_key(&op->base, "s3:GetObject", op->base.bucket, key);
+    return s3_may_allow_key(&op->base, "s3:GetObject", op->base.bucket, key);
 }
 
-static bool website_may_read_record(struct website_get *op, const Kist__Record *record)
+/* `record` NULL: may it be told that the key is absent? */
+static bool website_may_read_record(struct website_get *op, struct slice key,
+                                    const Kist__Record *record)
 {
-    if (s3_check_object(&op->base, record) != STEP_FAIL) {
+    struct s3_request *req = &op->base;
+
+    if (record == NULL && s3_allowed_key(req, "s3:GetObject", req->bucket, key)) {
         return true;
     }
-    op->base.error = S3_OK; /* is not the end of it: a rule or an error document may follow */
-    op->base.task.error = (struct error){.rc = RC_OK};
+    if (s3_check_key(req, "s3:GetObject", req->bucket, key, record) != STEP_FAIL) {
+        return true;
+    }
+    req->error = S3_OK; /* is not the end of it: a rule or an error document may follow */
+    req->task.error = (struct error){.rc = RC_OK};
     return false;
 }
 
@@ -150,7 +158,7 @@ static enum step_result website_found(struct task *task)
     }
     op->got[WEBSITE_READ] = true;
     if (record != NULL) {
-        if (!website_may_read_record(op, record)) {
+        if (!website_may_read_record(op, op->gets[WEBSITE_READ].key, record)) {
             op->error = S3_AccessDenied;
             return STEP_NEXT;
         }
@@ -158,7 +166,10 @@ static enum step_result website_found(struct task *task)
         return location.len > 0 ? website_redirect(req, 301, arena_copy(req->arena, location))
                                 : website_serve(op, req->key);
     }
-    op->error = S3_NoSuchKey;
+    op->error = website_may_read_record(op, req->key, NULL) ? S3_NoSuchKey : S3_AccessDenied;
+    if (op->error == S3_AccessDenied) {
+        return STEP_NEXT;
+    }
     if (op->asked.len == 0 || op->asked.data[op->asked.len - 1] == '/') {
         return STEP_NEXT;
     }
@@ -182,7 +193,8 @@ static enum step_result website_index(struct task *task)
         return STEP_NEXT;
     }
     op->got[WEBSITE_INDEX] = true;
-    if (get->record == NULL || !website_may_read(op, get->key)) {
+    if (get->record == NULL || !website_may_read(op, get->key) ||
+        !website_may_read_record(op, get->key, get->record)) {
         return STEP_NEXT;
     }
     while (at < op->asked.len && op->asked.data[at] == '/') {
@@ -255,7 +267,7 @@ static enum step_result website_page(struct task *task)
         req->website->page_error = S3_NoSuchKey;
         return website_fail(op);
     }
-    if (!website_may_read_record(op, record)) {
+    if (!website_may_read_record(op, op->gets[WEBSITE_PAGE].key, record)) {
         req->website->page_error = S3_AccessDenied;
         return website_fail(op);
     }

@@ -66,7 +66,7 @@ def main():
         return 1
     directory = Path(sys.argv[1]).resolve()
     python = venv(directory)
-    with tempfile.TemporaryDirectory() as scratch, Server() as server:
+    with tempfile.TemporaryDirectory() as scratch, Server(arguments=["--sigv2", "on"]) as server:
         add_users(server)
         conf = Path(scratch) / "s3tests.conf"
         conf.write_text(configuration(server))

@@ -1,4 +1,4 @@
-#include "gateway/auth/sigv2_query.h"
+#include "gateway/auth/sigv2.h"
 
 #include <stdlib.h>
 
@@ -7,6 +7,7 @@
 #include "common/base/limits.h"
 #include "common/codec/base64.h"
 #include "common/codec/percent.h"
+#include "common/codec/time_format.h"
 #include "common/crypto/hmac.h"
 
 /* Sub-resources and overrides: part of what is signed. Sorted. */
@@ -170,9 +171,9 @@ static bool put_resource(const struct http_request *request, const struct sigv4_
     return true;
 }
 
-/* METHOD \n Content-MD5 \n Content-Type \n Expires \n headers resource */
+/* METHOD \n Content-MD5 \n Content-Type \n Date or Expires \n headers resource */
 static bool string_to_sign(const struct http_request *request, const struct sigv4_query *query,
-                           const struct sigv4_options *options, struct slice expires,
+                           const struct sigv4_options *options, struct slice when,
                            struct arena *arena, struct slice *out)
 {
     struct buffer text;
@@ -185,7 +186,7 @@ static bool string_to_sign(const struct http_request *request, const struct sigv
     buffer_append_byte(&text, '\n');
     buffer_append(&text, http_header_get(request, "content-type"));
     buffer_append_byte(&text, '\n');
-    buffer_append(&text, expires);
+    buffer_append(&text, when);
     buffer_append_byte(&text, '\n');
     put_amz_headers(request, &text);
     ok = put_resource(request, query, options->virtual_bucket, arena, &text);
@@ -280,6 +281,70 @@ bool sigv2_query_verify(const struct http_request *request, const struct sigv4_q
         return sigv4_refuse(out, S3_SignatureDoesNotMatch, SLICE_EMPTY);
     }
     out->mode = PAYLOAD_UNSIGNED;
+    out->user = slice_of(key->user->name.data, key->user->name.len);
+    return true;
+}
+
+/* ---- The Authorization header ---- */
+
+/* "AWS AKID:signature": from the right, as an access key may hold a colon. */
+static bool header_parts(struct slice value, struct sigv4_result *out)
+{
+    struct slice rest = slice_trim(slice_after(value, sizeof("AWS ") - 1));
+    size_t colon = rest.len;
+
+    while (colon > 0 && rest.data[colon - 1] != ':') {
+        colon -= 1;
+    }
+    if (colon <= 1 || colon == rest.len || colon - 1 > LIMIT_ACCESS_KEY_BYTES) {
+        return sigv4_refuse(out, S3_InvalidArgument,
+                            SLICE("AWS authorization header is invalid.  Expected "
+                                  "AwsAccessKeyId:signature"));
+    }
+    out->access_key = slice_of(rest.data, colon - 1);
+    out->signature_provided = slice_after(rest, colon);
+    return true;
+}
+
+/* x-amz-date goes before Date, and is signed among the headers: the line of the date is empty. */
+static bool header_date(const struct http_request *request, uint64_t now_s, struct slice *line,
+                        struct sigv4_result *out)
+{
+    struct slice amz = http_header_get(request, "x-amz-date");
+    uint64_t time_s;
+
+    *line = amz.data != NULL ? SLICE_EMPTY : http_header_get(request, "date");
+    out->date = amz.data != NULL ? amz : *line;
+    if (out->date.len == 0 ||
+        (!time_parse_http(out->date, now_s, &time_s) && !time_parse_amz(out->date, &time_s))) {
+        return sigv4_refuse(out, S3_AccessDenied,
+                            SLICE("AWS authentication requires a valid Date or x-amz-date header"));
+    }
+    if (time_s > now_s + LIMIT_CLOCK_SKEW_S || now_s > time_s + LIMIT_CLOCK_SKEW_S) {
+        return sigv4_refuse(out, S3_RequestTimeTooSkewed, SLICE_EMPTY);
+    }
+    return true;
+}
+
+bool sigv2_header_verify(const struct http_request *request, const struct sigv4_query *query,
+                         const struct view *view, const struct sigv4_options *options,
+                         struct arena *arena, struct sigv4_result *out)
+{
+    const struct view_key *key;
+    struct slice line;
+
+    if (!header_parts(http_header_get(request, "authorization"), out) ||
+        !header_date(request, options->now_s, &line, out) || !params_allowed(query, arena, out)) {
+        return false;
+    }
+    key = key_known(view, out->access_key);
+    if (key == NULL) {
+        return sigv4_refuse(out, S3_InvalidAccessKeyId, SLICE_EMPTY);
+    }
+    if (!string_to_sign(request, query, options, line, arena, &out->string_to_sign) ||
+        !signature_matches(key, out->signature_provided, out->string_to_sign)) {
+        return sigv4_refuse(out, S3_SignatureDoesNotMatch, SLICE_EMPTY);
+    }
     out->user = slice_of(key->user->name.data, key->user->name.len);
     return true;
 }
