@@ -66,7 +66,8 @@ def main():
         return 1
     directory = Path(sys.argv[1]).resolve()
     python = venv(directory)
-    with tempfile.TemporaryDirectory() as scratch, Server(arguments=["--sigv2", "on"]) as server:
+    with tempfile.TemporaryDirectory() as scratch, Server(
+            arguments=["--sigv2", "on", "--default-ownership", "ObjectWriter"]) as server:
         add_users(server)
         conf = Path(scratch) / "s3tests.conf"
         conf.write_text(configuration(server))
