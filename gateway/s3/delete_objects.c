@@ -6,7 +6,8 @@
  * One command of metad for as many keys as a command may hold: all 1,000 of usual length, so one
  * entry of the log. What became of each key is decided in the apply; a missing key is a success.
  * Each key is judged by itself; a "no" is confirmed by a view begun after the request (`ask`,
- * `confirm`).
+ * `confirm`). x-amz-bypass-governance-retention is taken in buckets without object lock, too, unlike
+ * DeleteObject's: the clean-ups of clients send it whatever the bucket.
  */
 #include "common/base/limits.h"
 #include "common/codec/time_format.h"
@@ -174,7 +175,7 @@ static enum step_result deletes_ask(struct task *task)
         }
     }
     return op->denied ? req->gateway->meta->refresh(req->gateway->meta, &op->refresh, task)
-                      : object_lock_bypass_ask(req, &op->refresh);
+                      : STEP_NEXT;
 }
 
 static enum step_result deletes_confirm(struct task *task)
@@ -184,7 +185,7 @@ static enum step_result deletes_confirm(struct task *task)
     const Kist__Bucket *bucket;
 
     if (!op->denied) {
-        return object_lock_bypass_confirm(req);
+        return STEP_NEXT;
     }
     bucket = view_bucket(req->gateway->meta->view(req->gateway->meta), req->bucket_name);
     for (uint32_t i = 0; i < op->key_count; i++) {
