@@ -1,9 +1,11 @@
 /*
  * CreateMultipartUpload: a row that holds what Complete will write.
  *
- *     check -> commit -> reply
+ *     acl -> check -> commit -> reply
  */
+#include "gateway/s3/acl_request.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/lifecycle_headers.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/page_token.h"
 #include "gateway/s3/unsupported.h"
@@ -18,11 +20,19 @@ struct create_upload {
     struct extent_id id;
     enum checksum_algorithm algorithm;
     enum checksum_type type;
+    struct acl_request acl;
 };
 
 static struct create_upload *create_upload_of(struct task *task)
 {
     return CONTAINER_OF(task, struct create_upload, base.task);
+}
+
+static enum step_result create_upload_acl(struct task *task)
+{
+    struct create_upload *op = create_upload_of(task);
+
+    return s3_acl_from_request(&op->base, &op->acl);
 }
 
 static enum step_result create_upload_check(struct task *task)
@@ -46,7 +56,9 @@ static enum step_result create_upload_commit(struct task *task)
     struct s3_request *req = &op->base;
 
     op->id = gateway_new_id(req->gateway);
-    op->record.owner = s3_bytes(req->auth.user);
+    if (s3_acl_to_record(req, &op->acl, &op->record) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
     op->upload = (Kist__Upload)KIST__UPLOAD__INIT;
     op->upload.upload_id = s3_bytes(slice_of(op->id.bytes, EXTENT_ID_BYTES));
     op->upload.template_ = &op->record;
@@ -75,6 +87,7 @@ static enum step_result create_upload_reply(struct task *task)
         s3_reply_header(req, "x-amz-checksum-algorithm", slice_str(checksum_name(op->algorithm)));
         s3_reply_header(req, "x-amz-checksum-type", slice_str(s3_checksum_type_name(op->type)));
     }
+    s3_reply_abort(req, op->call.reply->stamp);
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "InitiateMultipartUploadResult", XML_NS_S3);
     xml_writer_text(&xml, "Bucket", req->bucket_name);
@@ -88,6 +101,7 @@ const struct s3_handler create_upload = {
     .state_size = sizeof(struct create_upload),
     .steps =
         {
+                {"acl", create_upload_acl},
                 {"check", create_upload_check},
                 {"commit", create_upload_commit},
                 {"reply", create_upload_reply},

@@ -12,7 +12,6 @@ static enum step_result unsupported_fail(struct s3_request *req, struct slice he
 /* Refused whatever the value. */
 static const char *const unsupported_prefixes[] = {
     "x-amz-server-side-encryption", "x-amz-copy-source-server-side-encryption",
-    "x-amz-grant-",
     "x-amz-write-offset-bytes",     "x-amz-bucket-namespace",
 };
 
@@ -24,24 +23,6 @@ static bool unsupported_in(struct slice value, const char *const *list, size_t c
         }
     }
     return false;
-}
-
-static enum step_result unsupported_acl(struct s3_request *req, const struct http_header *header)
-{
-    static const char *const fine[] = {"", "private", "bucket-owner-full-control"};
-    static const char *const known[] = {"public-read",   "public-read-write", "authenticated-read",
-                                        "aws-exec-read", "bucket-owner-read", "log-delivery-write"};
-
-    if (unsupported_in(header->value, fine, ARRAY_LEN(fine))) {
-        return STEP_NEXT;
-    }
-    if (unsupported_in(header->value, known, ARRAY_LEN(known))) {
-        return unsupported_fail(req, header->name);
-    }
-    (void)s3_fail(req, S3_InvalidArgument, "The canned ACL is not valid.");
-    s3_error_detail(req, "ArgumentName", header->name);
-    s3_error_detail(req, "ArgumentValue", header->value);
-    return STEP_FAIL;
 }
 
 static enum step_result unsupported_class(struct s3_request *req, const struct http_header *header)
@@ -64,21 +45,8 @@ static enum step_result unsupported_class(struct s3_request *req, const struct h
 
 static enum step_result unsupported_value(struct s3_request *req, const struct http_header *header)
 {
-    if (slice_eq(header->name, SLICE("x-amz-acl"))) {
-        return unsupported_acl(req, header);
-    }
     if (slice_eq(header->name, SLICE("x-amz-storage-class"))) {
         return unsupported_class(req, header);
-    }
-    if (slice_eq(header->name, SLICE("x-amz-bucket-object-lock-enabled"))) {
-        return slice_eq_nocase(header->value, SLICE("false")) ? STEP_NEXT
-                                                              : unsupported_fail(req, header->name);
-    }
-    if (slice_eq(header->name, SLICE("x-amz-object-ownership"))) {
-        /* What we do is what AWS calls by this name: no ACLs, the bucket's owner owns all. */
-        return slice_eq(header->value, SLICE("BucketOwnerEnforced"))
-                   ? STEP_NEXT
-                   : unsupported_fail(req, header->name);
     }
     return STEP_NEXT;
 }
