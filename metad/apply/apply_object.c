@@ -13,7 +13,7 @@ enum { SET_TAGS = 1, SET_RETENTION = 2, SET_LEGAL_HOLD = 4, SET_ACL = 8, SET_ALL
 static bool set_check(struct apply *apply, const Kist__SetObject *call)
 {
     if (!apply_check_bucket(apply, call->bucket_id, call->generation) ||
-        !apply_check_key(apply, call->key)) {
+        !apply_check_key(apply, call->key) || !version_check_kind(apply, call->change)) {
         return false;
     }
     if (call->record == NULL || call->what == 0 || call->what > SET_ALL) {

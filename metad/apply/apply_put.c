@@ -103,7 +103,7 @@ void apply_put_object(struct apply *apply, const ProtobufCMessage *message)
     struct version_key key;
 
     if (!apply_check_bucket(apply, put->bucket_id, put->generation) ||
-        !apply_check_key(apply, put->key)) {
+        !apply_check_key(apply, put->key) || !version_check_kind(apply, put->change)) {
         return;
     }
     version_key_init(&key, apply, put->bucket_id, message_bytes(put->key));

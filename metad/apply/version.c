@@ -23,6 +23,12 @@ void version_key_init(struct version_key *key, struct apply *apply, uint64_t buc
     }
 }
 
+bool version_check_kind(struct apply *apply, uint32_t kind)
+{
+    return kind <= (uint32_t)KIST__CHANGE_KIND__CHANGE_LOCK ||
+           apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "kind of a change");
+}
+
 /* ---- Finding ---- */
 
 static bool found_none(struct version *out)

@@ -46,6 +46,9 @@ struct version_cause {
     struct slice source_key; /* rename */
 };
 
+/* Is it one that a caller may give? */
+bool version_check_kind(struct apply *apply, uint32_t kind);
+
 /* Where a version lies. */
 struct version {
     Kist__Record *record; /* NULL: there is none */
