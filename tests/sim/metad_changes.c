@@ -1,4 +1,5 @@
-/* Random commands that change what is there: tags and locks of a version, rename, append. */
+/* Random commands that change what is there: tags and locks of a version, rename, append, shards
+ * written again. */
 #include "common/base/assert.h"
 #include "tests/sim/metad_commands.h"
 
@@ -92,9 +93,15 @@ void command_set(struct model *model, struct arena *arena, struct model_command 
     if (by_version) {
         call->version = any_name(model, arena, it, &version);
     }
-    call->what = sim_chance(model->sim, 500) ? SET_TAGS : 1 + (uint32_t)sim_below(model->sim, 7);
+    call->what = sim_chance(model->sim, model->buckets[bucket].locks ? 200 : 700)
+                     ? SET_TAGS
+                     : 1 + (uint32_t)sim_below(model->sim, 7);
     call->bypass_governance = sim_chance(model->sim, 300);
     call->record = set_record(model, arena, call->what, out->stamp);
+    if (version != NULL && version->lock_mode != 0 && call->record->lock != NULL &&
+        sim_chance(model->sim, 500)) {
+        call->record->lock->mode = version->lock_mode; /* longer, or shorter */
+    }
     call->conditions = conditions_random(model, arena, version, &conditions);
     if (out->expected != KIST__OUTCOME__OUTCOME_OK) {
         return;
@@ -317,4 +324,47 @@ void command_append(struct model *model, struct arena *arena, struct model_comma
     } else if (added != NULL) {
         model_layout_free(added);
     }
+}
+
+/* ---- Repair ---- */
+
+static struct model_piece *piece_to_repair(struct model *model, struct model_layout **of)
+{
+    for (unsigned tries = 0; tries < 50 && model->layout_count > 0; tries++) {
+        struct model_layout *layout = model->layouts[sim_below(model->sim, model->layout_count)];
+        struct model_piece *piece;
+
+        if (layout->state != LAYOUT_LIVE || layout->piece_count == 0) {
+            continue;
+        }
+        piece = &layout->pieces[sim_below(model->sim, layout->piece_count)];
+        if (piece->owner == NULL && piece->durable != 15) {
+            *of = layout;
+            return piece;
+        }
+    }
+    return NULL;
+}
+
+bool command_set_durable(struct model *model, struct arena *arena, struct model_command *out)
+{
+    Kist__SetDurable *call = arena_alloc(arena, sizeof(*call));
+    struct model_layout *layout = NULL;
+    struct model_piece *piece = piece_to_repair(model, &layout);
+
+    if (piece == NULL) {
+        return false;
+    }
+    kist__set_durable__init(call);
+    call->bucket_id = layout->bucket_id;
+    call->key = message_field(model_keys[layout->key]);
+    call->layout_id = field_copy(arena, layout->id, ID_BYTES);
+    call->extent_id = field_copy(arena, piece->extent, ID_BYTES);
+    call->durable = 15;
+    out->command = META_SET_DURABLE;
+    out->message = &call->base;
+    out->repeats = false;
+    out->expected = KIST__OUTCOME__OUTCOME_OK;
+    piece->durable = 15;
+    return true;
 }

@@ -89,8 +89,9 @@ static void pieces_add(void *arg, struct slice key, struct slice value)
     }
 }
 
+/* `copied`: a copy's, which repair does not keep up to date. */
 static void check_pieces(const struct model_layout *layout, Kist__Piece *const *pieces,
-                         size_t count)
+                         size_t count, bool copied)
 {
     CHECK(count == layout->piece_count, "a layout has %zu pieces, not %zu", count,
           layout->piece_count);
@@ -102,6 +103,8 @@ static void check_pieces(const struct model_layout *layout, Kist__Piece *const *
                   slice_eq(message_bytes(have->extent->id), slice_of(want->extent, ID_BYTES)),
               "piece %zu of a layout is another", i);
         CHECK((have->owner != NULL) == (want->owner != NULL), "piece %zu: owner", i);
+        CHECK(copied || want->owner != NULL || have->extent->durable == want->durable,
+              "piece %zu of a layout: durable %u, not %u", i, have->extent->durable, want->durable);
     }
 }
 
@@ -117,14 +120,14 @@ static void check_layout(struct kv *kv, struct arena *arena, const struct model_
     CHECK(record->piece_count == layout->piece_count, "piece_count %u, not %zu",
           record->piece_count, layout->piece_count);
     if (record->piece_count <= LIMIT_RECORD_PIECES) {
-        check_pieces(layout, record->pieces, record->n_pieces);
+        check_pieces(layout, record->pieces, record->n_pieces, record->shared != NULL);
         return;
     }
     list.pieces = arena_alloc(arena, list.capacity * sizeof(Kist__Piece *));
     key_object(&prefix, layout->bucket_id, model_keys[layout->key], KIND_LAYOUT,
                slice_of(layout->id, ID_BYTES));
     rows_each(kv, FAMILY_ROWS, &prefix, pieces_add, &list);
-    check_pieces(layout, list.pieces, list.count);
+    check_pieces(layout, list.pieces, list.count, false);
 }
 
 static void check_body(struct kv *kv, struct arena *arena, uint64_t bucket_id, unsigned key,
@@ -359,7 +362,7 @@ static void check_upload(struct kv *kv, const struct model *model,
             CHECK(part->size == want->size &&
                       slice_eq(message_bytes(part->etag), slice_of(want->etag, 16)),
                   "part %u of an upload is another", i + 1);
-            check_pieces(want->layout, part->pieces, part->n_pieces);
+            check_pieces(want->layout, part->pieces, part->n_pieces, false);
         }
     }
     arena_deinit(&arena);
@@ -420,6 +423,9 @@ static void check_layouts(struct model *model, struct kv *kv)
             CHECK(home->reference_count == layout->references,
                   "layout %zu has %llu references, not %u", i,
                   (unsigned long long)home->reference_count, layout->references);
+            if (home->n_pieces > 0) {
+                check_pieces(layout, home->pieces, home->n_pieces, false);
+            }
         }
     }
     arena_deinit(&find.arena);

@@ -228,9 +228,11 @@ void command_random(struct model *model, struct arena *arena, struct model_comma
         command_append(model, arena, out);
     } else if (what < 56) {
         command_rename(model, arena, out);
-    } else if (what < 62) {
+    } else if (what < 64) {
         command_set(model, arena, out);
-    } else if (what < 67) {
+    } else if (what < 65 && command_set_durable(model, arena, out)) {
+        return;
+    } else if (what < 69) {
         command_bucket(model, arena, out);
     } else {
         command_upload(model, arena, &model->uploads[sim_below(model->sim, MODEL_UPLOADS)], out);

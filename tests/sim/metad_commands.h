@@ -34,6 +34,8 @@ void command_copy(struct model *model, struct arena *arena, struct model_command
 void command_set(struct model *model, struct arena *arena, struct model_command *out);
 void command_rename(struct model *model, struct arena *arena, struct model_command *out);
 void command_append(struct model *model, struct arena *arena, struct model_command *out);
+/* False: nothing is to be repaired. */
+bool command_set_durable(struct model *model, struct arena *arena, struct model_command *out);
 /* Any step of this upload. */
 void command_upload(struct model *model, struct arena *arena, struct model_upload *upload,
                     struct model_command *out);
