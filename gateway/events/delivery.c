@@ -147,7 +147,8 @@ static void note_failure(struct delivery *delivery, const char *text)
         LOG_WARN("notification_target_fails", "sink=%.*s error=\"%s\"", (int)delivery->name.len,
                  delivery->name.data, text);
     }
-    delivery->failed_rounds += 1;
+    /* One that takes some of each batch is slow, not dead. */
+    delivery->failed_rounds = delivery->batch.delivered > 0 ? 1 : delivery->failed_rounds + 1;
     (void)snprintf(delivery->status.error, sizeof(delivery->status.error), "%s", text);
 }
 
