@@ -52,10 +52,10 @@ static Kist__Acl *request_headers(struct s3_request *req, struct slice owner,
 }
 
 /* For operations whose whole purpose is an ACL. NULL: it failed. */
-static Kist__Acl *request_headers_or_document(struct s3_request *req, struct slice owner,
-                                              struct slice bucket_owner)
+static Kist__Acl *request_headers_or_document(struct s3_request *req, struct slice canned_owner,
+                                              struct slice owner, struct slice bucket_owner)
 {
-    Kist__Acl *acl = request_headers(req, owner, bucket_owner);
+    Kist__Acl *acl = request_headers(req, canned_owner, bucket_owner);
 
     if (req->error != S3_OK) {
         return NULL;
@@ -74,16 +74,15 @@ static Kist__Acl *request_headers_or_document(struct s3_request *req, struct sli
 
 /* ---- Is it allowed here ---- */
 
-static enum step_result request_allowed(struct s3_request *req, const Kist__Acl *acl,
-                                        enum ownership_rule rule, struct slice owner,
-                                        enum s3_error when_off)
+static bool request_gives_to_bucket_owner(const struct s3_request *req)
 {
-    const Kist__PublicAccessBlock *block =
-        req->bucket != NULL ? s3_settings(req->bucket)->public_access_block : NULL;
+    return slice_eq(s3_header(req, "x-amz-acl"), SLICE("bucket-owner-full-control"));
+}
 
-    if (rule == OWNERSHIP_ENFORCED && !acl_is_private(acl, owner)) {
-        return s3_fail(req, when_off, NULL);
-    }
+static enum step_result request_not_blocked(struct s3_request *req, const Kist__Acl *acl)
+{
+    const Kist__PublicAccessBlock *block = s3_settings(req->bucket)->public_access_block;
+
     if (block != NULL && block->block_public_acls && acl_is_public(acl)) {
         return s3_fail(req, S3_AccessDenied, NULL);
     }
@@ -151,24 +150,34 @@ static enum step_result request_users(struct s3_request *req, struct acl_request
     return STEP_FAIL;
 }
 
+/* Where ACLs are off, only what gives the bucket's owner full control and nobody else anything may
+ * be asked for: as AWS does, "private" by the owner himself, but not by others. */
+static enum step_result request_while_off(struct s3_request *req, struct acl_request *request)
+{
+    bool fine = request_gives_to_bucket_owner(req) ||
+                acl_is_private(request->acl, s3_slice(req->bucket->owner));
+
+    request->acl = NULL;
+    return fine ? STEP_NEXT : s3_fail(req, S3_AccessControlListNotSupported, NULL);
+}
+
 /* ---- Objects that are being written ---- */
 
 static enum step_result request_for_write(struct s3_request *req, struct acl_request *request)
 {
     enum ownership_rule rule = acl_ownership(req->bucket);
     struct slice bucket_owner = s3_slice(req->bucket->owner);
-    bool the_buckets = rule == OWNERSHIP_ENFORCED || req->auth.user.len == 0 ||
-                       (rule == OWNERSHIP_PREFERRED &&
-                        slice_eq(s3_header(req, "x-amz-acl"), SLICE("bucket-owner-full-control")));
+    bool off = rule == OWNERSHIP_ENFORCED;
+    bool the_buckets = off || req->auth.user.len == 0 ||
+                       (rule == OWNERSHIP_PREFERRED && request_gives_to_bucket_owner(req));
 
     request->owner = the_buckets ? bucket_owner : req->auth.user;
-    request->acl = request_headers(req, request->owner, bucket_owner);
+    request->acl = request_headers(req, off ? req->auth.user : request->owner, bucket_owner);
     request->generation = req->bucket->generation;
     if (req->error != S3_OK) {
         return STEP_FAIL;
     }
-    return request_allowed(req, request->acl, rule, request->owner,
-                           S3_AccessControlListNotSupported);
+    return off ? request_while_off(req, request) : request_not_blocked(req, request->acl);
 }
 
 enum step_result s3_acl_from_request(struct s3_request *req, struct acl_request *request)
@@ -200,15 +209,15 @@ enum step_result s3_acl_to_record(struct s3_request *req, struct acl_request *re
 /* ---- Operations on ACLs ---- */
 
 static enum step_result request_for_acl(struct s3_request *req, struct acl_request *request,
-                                        struct slice owner)
+                                        struct slice owner, bool off)
 {
     if (request->generation == 0) {
         request->owner = owner;
         request->generation = req->bucket->generation;
-        request->acl = request_headers_or_document(req, owner, s3_slice(req->bucket->owner));
-        if (request->acl == NULL ||
-            request_allowed(req, request->acl, acl_ownership(req->bucket), owner,
-                            S3_AccessControlListNotSupported) == STEP_FAIL) {
+        request->acl = request_headers_or_document(req, off ? req->auth.user : owner, owner,
+                                                   s3_slice(req->bucket->owner));
+        if (request->acl == NULL || (off ? request_while_off(req, request)
+                                         : request_not_blocked(req, request->acl)) == STEP_FAIL) {
             return STEP_FAIL;
         }
     }
@@ -218,12 +227,15 @@ static enum step_result request_for_acl(struct s3_request *req, struct acl_reque
 enum step_result s3_acl_for_object(struct s3_request *req, struct acl_request *request,
                                    struct slice owner)
 {
-    return request_for_acl(req, request, owner);
+    return request_for_acl(req, request, owner, acl_ownership(req->bucket) == OWNERSHIP_ENFORCED);
 }
 
 enum step_result s3_acl_for_bucket(struct s3_request *req, struct acl_request *request)
 {
-    return request_for_acl(req, request, s3_slice(req->bucket->owner));
+    if (acl_ownership(req->bucket) == OWNERSHIP_ENFORCED) {
+        return s3_fail(req, S3_AccessControlListNotSupported, NULL); /* "private", too (AWS) */
+    }
+    return request_for_acl(req, request, s3_slice(req->bucket->owner), false);
 }
 
 enum step_result s3_acl_for_new_bucket(struct s3_request *req, struct acl_request *request,
@@ -233,10 +245,11 @@ enum step_result s3_acl_for_new_bucket(struct s3_request *req, struct acl_reques
         request->owner = req->auth.user;
         request->generation = 1;
         request->acl = request_headers(req, request->owner, request->owner);
-        if (req->error != S3_OK ||
-            request_allowed(req, request->acl, rule, request->owner,
-                            S3_InvalidBucketAclWithObjectOwnership) == STEP_FAIL) {
+        if (req->error != S3_OK) {
             return STEP_FAIL;
+        }
+        if (rule == OWNERSHIP_ENFORCED && !acl_is_private(request->acl, request->owner)) {
+            return s3_fail(req, S3_InvalidBucketAclWithObjectOwnership, NULL);
         }
     }
     return request_users(req, request);

@@ -4,12 +4,9 @@
  *
  *     parse -> allowed by the bucket? -> do the grantees exist? a no is confirmed by a refresh
  *
- * | ownership            | owner of an object                            | ACL | |
- * BucketOwnerEnforced  | the bucket's owner                            | refused unless it gives |
- * |                      |                                               | nobody else anything |
- * | BucketOwnerPreferred | the bucket's owner when                       | as asked for | | |
- * bucket-owner-full-control is asked for, else  |                         | | | the writer | | |
- * ObjectWriter         | the writer                                    | as asked for            |
+ * BucketOwnerEnforced: all belongs to the bucket's owner, and a list that gives anybody else
+ * anything is refused (of buckets, any list). BucketOwnerPreferred: to the bucket's owner when
+ * bucket-owner-full-control is asked for, else to the writer. ObjectWriter: to the writer.
  *
  * What nobody in particular writes (anonymous callers) belongs to the bucket's owner.
  */

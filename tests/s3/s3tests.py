@@ -68,7 +68,8 @@ def configuration(server, day_s):
 
 def run(python, directory, chosen, day_s=None):
     """One server, one pytest; its output."""
-    arguments = ["--lifecycle-day", f"{day_s}s"] if day_s else []
+    arguments = ["--sigv2", "on", "--default-ownership", "ObjectWriter"]  # the habits of the suite
+    arguments += ["--lifecycle-day", f"{day_s}s"] if day_s else []
     with tempfile.TemporaryDirectory() as scratch, Server(arguments=arguments) as server:
         add_users(server)
         conf = Path(scratch) / "s3tests.conf"

@@ -66,13 +66,6 @@ def test_list_pages(s3):
         s3.delete_bucket(Bucket=name)
 
 
-def test_bucket_headers_that_are_not_enforced(s3, refused):
-    with refused(501, "NotImplemented"):
-        s3.create_bucket(Bucket="locked", ObjectLockEnabledForBucket=True)
-    with refused(501, "NotImplemented"):
-        s3.create_bucket(Bucket="public", ACL="public-read")
-
-
 def test_arn(raw, s3, bucket):
     assert raw.send("HEAD", f"/{bucket}").headers["x-amz-bucket-arn"] == f"arn:aws:s3:::{bucket}"
     assert raw.send("PUT", f"/{bucket}").headers["x-amz-bucket-arn"] == f"arn:aws:s3:::{bucket}"
