@@ -86,6 +86,8 @@ enum step_result object_lock_from_request(struct s3_request *req, Kist__Record *
     kist__lock__init(lock);
     if (hold.data != NULL) {
         lock->legal_hold = slice_eq(hold, SLICE("ON"));
+        lock->hold_known = true;
+        lock->hold_known = true;
         if (!lock->legal_hold && !slice_eq(hold, SLICE("OFF"))) {
             return lock_bad(req, "x-amz-object-lock-legal-hold", hold,
                             "Legal Hold must be either of 'ON' or 'OFF'");
@@ -128,8 +130,9 @@ void object_lock_reply(struct s3_request *req, const Kist__Record *record)
         s3_reply_header(req, "x-amz-object-lock-retain-until-date",
                         object_lock_until_text(req->arena, lock->until));
     }
-    if (lock->legal_hold && s3_allowed_key(req, "s3:GetObjectLegalHold", req->bucket, req->key)) {
-        s3_reply_header(req, "x-amz-object-lock-legal-hold", SLICE("ON"));
+    if (lock->hold_known && s3_allowed_key(req, "s3:GetObjectLegalHold", req->bucket, req->key)) {
+        s3_reply_header(req, "x-amz-object-lock-legal-hold",
+                        lock->legal_hold ? SLICE("ON") : SLICE("OFF"));
     }
 }
 

@@ -85,7 +85,7 @@ static enum step_result hold_reply(struct task *task)
     if (get_found(op, &lock) == STEP_FAIL) {
         return STEP_FAIL;
     }
-    if (lock == NULL || (lock->mode != LOCK_NONE && !lock->legal_hold)) {
+    if (lock == NULL || !lock->hold_known) {
         return s3_fail(req, S3_NoSuchObjectLockConfiguration, NULL);
     }
     s3_reply_version(req, op->find.get.record);

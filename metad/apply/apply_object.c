@@ -75,8 +75,9 @@ static void set_lock(struct apply *apply, const Kist__SetObject *call, Kist__Rec
     }
     if ((call->what & SET_LEGAL_HOLD) != 0) {
         lock->legal_hold = from->legal_hold;
+        lock->hold_known = true;
     }
-    record->lock = lock->mode != LOCK_NONE || lock->legal_hold ? lock : NULL;
+    record->lock = lock->mode != LOCK_NONE || lock->hold_known ? lock : NULL;
 }
 
 static void set_fields(struct apply *apply, const Kist__SetObject *call, Kist__Record *record)

@@ -56,12 +56,16 @@ Kist__Lock *lock_of_new(struct apply *apply, const Kist__Bucket *bucket, Kist__L
         return NULL;
     }
     rule = bucket->settings->object_lock;
+    if (own != NULL) {
+        own->hold_known = own->hold_known || own->legal_hold;
+    }
     if (rule->mode == LOCK_NONE || (own != NULL && own->mode != LOCK_NONE)) {
         return own;
     }
     lock = arena_alloc(apply->arena, sizeof(*lock));
     kist__lock__init(lock);
     lock->legal_hold = own != NULL && own->legal_hold;
+    lock->hold_known = own != NULL && own->hold_known;
     lock->mode = rule->mode;
     days = rule->days + (uint64_t)rule->years * DAYS_PER_YEAR;
     lock->until = days <= (UINT64_MAX - apply->stamp) / NS_PER_DAY

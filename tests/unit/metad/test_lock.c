@@ -342,6 +342,7 @@ static void a_legal_hold_is_apart_from_the_retention(void **state)
                      KIST__OUTCOME__OUTCOME_OK);
     assert_true(machine_fixture_current(f, "a")->lock->legal_hold);
     assert_int_equal(hold(f, version, false), KIST__OUTCOME__OUTCOME_OK);
+    assert_true(machine_fixture_current(f, "a")->lock->hold_known); /* GET says OFF */
     assert_int_equal(delete_outcome(f, version, true), KIST__OUTCOME__OUTCOME_OK);
 }
 
