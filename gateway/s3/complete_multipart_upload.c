@@ -376,7 +376,7 @@ static enum step_result complete_reply(struct task *task)
     if (record == NULL) {
         return task_fail(task, RC_CORRUPT, "metad answered a complete without its record");
     }
-    s3_reply_version(req, record);
+    s3_reply_new_version(req, record);
     s3_reply_expiration(req, record);
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "CompleteMultipartUploadResult", XML_NS_S3);

@@ -269,7 +269,7 @@ static enum step_result copy_reply(struct task *task)
         return task_fail(task, RC_CORRUPT, "metad answered a copy without its record");
     }
     copy_source_reply(req, &op->source);
-    s3_reply_version(req, record);
+    s3_reply_new_version(req, record);
     s3_reply_expiration(req, record);
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "CopyObjectResult", XML_NS_S3);

@@ -162,13 +162,12 @@ static enum step_result attributes_found(struct task *task)
 
 /* ---- Parts ---- */
 
-/* Parts are listed only where each has a checksum of its own. */
+/* AWS lists parts only of objects with a checksum, whatever its type. */
 static bool attributes_lists_parts(const struct get_attributes *op)
 {
     const Kist__Record *record = op->find.get.record;
 
-    return (op->asked & ATTRIBUTE_PARTS) != 0 && record->part_count > 0 &&
-           record->n_checksums > 0 && record->checksums[0]->type == CHECKSUM_COMPOSITE;
+    return (op->asked & ATTRIBUTE_PARTS) != 0 && record->part_count > 0 && record->n_checksums > 0;
 }
 
 static enum step_result attributes_parts(struct task *task)

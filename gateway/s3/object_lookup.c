@@ -62,6 +62,13 @@ struct slice s3_version_of(struct arena *arena, const Kist__Bucket *bucket,
     return arena_copy(arena, slice_of(packed, sizeof(packed)));
 }
 
+void s3_reply_new_version(struct s3_request *req, const Kist__Record *record)
+{
+    if (!record->null_version && s3_ever_versioned(req->bucket)) {
+        s3_reply_header(req, "x-amz-version-id", version_id_text(req->arena, record));
+    }
+}
+
 /* ---- The lookup ---- */
 
 enum step_result object_lookup_start(struct s3_request *req, struct object_lookup *lookup,

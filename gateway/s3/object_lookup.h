@@ -45,5 +45,7 @@ struct slice s3_version_of(struct arena *arena, const Kist__Bucket *bucket,
 bool s3_ever_versioned(const Kist__Bucket *bucket);
 /* x-amz-version-id, where clients see versions. */
 void s3_reply_version(struct s3_request *req, const Kist__Record *record);
+/* The same in the reply of what made the version: AWS does not name the null version there. */
+void s3_reply_new_version(struct s3_request *req, const Kist__Record *record);
 
 #endif

@@ -111,6 +111,21 @@ static enum step_result tags_bad_header(struct s3_request *req, struct slice hea
     return STEP_FAIL;
 }
 
+/* In the order of keys: what came in a query string has no order of its own. */
+static void tags_sort(struct tag_set *set)
+{
+    for (size_t i = 1; i < set->count; i++) {
+        Kist__Header *tag = set->tags[i];
+        size_t at = i;
+
+        while (at > 0 && slice_cmp(s3_slice(tag->name), s3_slice(set->tags[at - 1]->name)) < 0) {
+            set->tags[at] = set->tags[at - 1];
+            at -= 1;
+        }
+        set->tags[at] = tag;
+    }
+}
+
 enum step_result object_tags_from_text(struct s3_request *req, struct slice text,
                                        struct tag_set *set)
 {
@@ -137,6 +152,7 @@ enum step_result object_tags_from_text(struct s3_request *req, struct slice text
             return STEP_FAIL;
         }
     }
+    tags_sort(set);
     return STEP_NEXT;
 }
 

@@ -106,7 +106,7 @@ static enum step_result put_reply(struct task *task)
     s3_reply_header(req, "ETag", s3_record_etag(req->arena, &op->record, true));
     s3_reply_checksums(req, op->record.checksums, op->record.n_checksums, 0);
     if (reply->record != NULL) {
-        s3_reply_version(req, reply->record);
+        s3_reply_new_version(req, reply->record);
         s3_reply_expiration(req, reply->record);
     }
     if (req->form != NULL) {
