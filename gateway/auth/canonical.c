@@ -174,7 +174,8 @@ static bool canonical_all_signed(const struct http_request *request,
 
     for (uint32_t i = 0; i < request->header_count; i++) {
         struct slice name = request->headers[i].name;
-        bool needs = slice_starts(name, SLICE("x-amz-")) || slice_eq(name, SLICE("host"));
+        bool needs = slice_starts(name, SLICE("x-amz-")) || slice_starts(name, SLICE("x-kist-")) ||
+                     slice_starts(name, SLICE("x-minio-")) || slice_eq(name, SLICE("host"));
 
         if (needs && (cover->bits[i / 64] >> (i % 64) & 1) == 0) {
             names = names.len == 0 ? name

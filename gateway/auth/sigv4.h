@@ -1,7 +1,7 @@
 /*
  * AWS Signature Version 4 (AWS: "Authenticating Requests: AWS Signature Version 4"): header and
- * presigned query. Constant-time comparison; Host and every x-amz-* header must be signed; 15
- * minutes of skew.
+ * presigned query. Constant-time comparison; Host and every x-amz-*, x-kist-* and x-minio-* header
+ * must be signed; 15 minutes of skew.
  */
 #ifndef GATEWAY_AUTH_SIGV4_H
 #define GATEWAY_AUTH_SIGV4_H

@@ -60,6 +60,10 @@ static enum step_result prefix_check(struct task *task)
         return STEP_FAIL;
     }
     op->job.all_versions = all;
+    if (req->auth.canonical_request.len == 0) { /* version 2 signs only headers of AWS */
+        return s3_fail(req, S3_InvalidRequest,
+                       "Deleting a prefix needs a request of Signature Version 4.");
+    }
     if (s3_has_param(req, "versionId")) {
         return s3_fail(req, S3_InvalidRequest, "A version cannot be named with a prefix.");
     }
