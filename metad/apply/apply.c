@@ -356,8 +356,9 @@ static bool history_stored(struct apply *apply, const struct row_key *from,
     struct apply_walk walk;
     bool found = false;
 
+    ASSERT(slice_starts(row_key_slice(from), row_key_slice(prefix)));
     apply_walk_open(&walk, apply, FAMILY_HISTORY, prefix);
-    walk.lower = *from;
+    walk.lower = *from; /* begins with the prefix: the bound that the iterator borrows stays */
     while (!found && apply_walk_next(&walk)) {
         if (overlay_get(apply, FAMILY_HISTORY, walk.key) == NULL) {
             *key = arena_copy(apply->arena, walk.key);

@@ -186,7 +186,7 @@ static void append_new_pieces(struct append *op, struct layout_writer *writer)
 static bool append_last_row(struct append *op, const struct layout_name *layout,
                             struct layout_writer *writer)
 {
-    Kist__LayoutChunk *chunk = NULL;
+    const Kist__LayoutChunk *chunk = NULL;
     struct apply_walk walk;
     struct row_key prefix;
 
@@ -337,28 +337,30 @@ static void append_fresh(struct append *op)
     append_new_pieces(op, &writer);
 }
 
+/* Somebody else may name the old layout: then it stays as it is. */
+static bool append_extend(struct append *op)
+{
+    struct layout_name old = {.bucket_id = op->call->bucket_id, .key = op->key.key};
+
+    ASSERT(op->old != NULL);
+    old.id = message_bytes(op->old->layout_id);
+    op->in_place = op->in_place && layout_home(op->apply, &old) == NULL;
+    return op->in_place ? append_in_place(op) : append_shared(op);
+}
+
 static bool append_bytes(struct append *op)
 {
-    const struct layout_name old = {.bucket_id = op->call->bucket_id,
-                                    .key = op->key.key,
-                                    .id = op->extends ? message_bytes(op->old->layout_id)
-                                                      : SLICE_EMPTY};
-
     op->record->pieces =
         arena_alloc(op->apply->arena, LIMIT_RECORD_PIECES * sizeof(*op->record->pieces));
     op->record->n_pieces = 0;
     if (op->count == 0) {
         return append_inline(op);
     }
-    if (!op->extends) {
-        append_fresh(op);
-        return true;
+    if (op->extends) {
+        return append_extend(op);
     }
-    /* Somebody else names the old layout: it stays as it is. */
-    if (op->in_place && layout_home(op->apply, &old) != NULL) {
-        op->in_place = false;
-    }
-    return op->in_place ? append_in_place(op) : append_shared(op);
+    append_fresh(op);
+    return true;
 }
 
 /* What was there, with the size and the sums of the whole. */
