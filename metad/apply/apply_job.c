@@ -147,30 +147,31 @@ static void job_set_state(struct apply *apply, uint64_t id, Kist__JobState state
 
 void apply_put_job(struct apply *apply, const ProtobufCMessage *message)
 {
+    static const struct {
+        Kist__JobAction action;
+        Kist__JobState state;
+    } states[] = {
+        {KIST__JOB_ACTION__JOB_PAUSE,  KIST__JOB_STATE__JOB_PAUSED   },
+        {KIST__JOB_ACTION__JOB_RESUME, KIST__JOB_STATE__JOB_RUNNING  },
+        {KIST__JOB_ACTION__JOB_CANCEL, KIST__JOB_STATE__JOB_CANCELLED},
+    };
     const Kist__PutJob *call = (const Kist__PutJob *)message;
 
     if (call->job == NULL) {
         (void)apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "job");
         return;
     }
-    switch (call->action) {
-    case KIST__JOB_ACTION__JOB_CREATE:
+    if (call->action == KIST__JOB_ACTION__JOB_CREATE) {
         job_create(apply, call->job, call->generation);
-        break;
-    case KIST__JOB_ACTION__JOB_PAUSE:
-        job_set_state(apply, call->job->id, KIST__JOB_STATE__JOB_PAUSED);
-        break;
-    case KIST__JOB_ACTION__JOB_RESUME:
-        job_set_state(apply, call->job->id, KIST__JOB_STATE__JOB_RUNNING);
-        break;
-    case KIST__JOB_ACTION__JOB_CANCEL:
-        job_set_state(apply, call->job->id, KIST__JOB_STATE__JOB_CANCELLED);
-        break;
-    case KIST__JOB_ACTION__JOB_ACTION_NONE:
-    default:
-        (void)apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "action");
-        break;
+        return;
     }
+    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+        if (states[i].action == call->action) {
+            job_set_state(apply, call->job->id, states[i].state);
+            return;
+        }
+    }
+    (void)apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "action");
 }
 
 /* ---- RUN_JOB ---- */
