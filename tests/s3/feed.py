@@ -56,6 +56,7 @@ class Webhook:
         self.port = free_port()
         self.events, self.headers = [], []
         self.refusals = 0
+        self.delay = 0
         self.server = None
         self.lock = threading.Lock()
 
@@ -71,6 +72,7 @@ class Webhook:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                time.sleep(hook.delay)
                 with hook.lock:
                     refuse = hook.refusals > 0
                     hook.refusals -= 1 if refuse else 0

@@ -259,3 +259,43 @@ def test_listen_refuses_unknown_events(server, bucket):
     listener = Listener(server, bucket, [("events", "s3:ObjectEaten:*")])
     assert listener.reply.status == 400
     listener.close()
+
+
+# ---- Versions, tags, locks ----
+
+
+# In a versioned bucket a change names the version, so that a reader can fetch exactly that.
+def test_versions(s3, bucket, feed):
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    try:
+        first = s3.put_object(Bucket=bucket, Key="k", Body=b"1")["VersionId"]
+        second = s3.put_object(Bucket=bucket, Key="k", Body=b"22")["VersionId"]
+        marker = s3.delete_object(Bucket=bucket, Key="k")["VersionId"]
+        s3.delete_object(Bucket=bucket, Key="k", VersionId=second)
+        changes, _ = feed.all()
+        assert [(c["eventName"], c["versionId"]) for c in changes] == [
+            ("ObjectCreated:Put", first), ("ObjectCreated:Put", second),
+            ("ObjectRemoved:DeleteMarkerCreated", marker), ("ObjectRemoved:Delete", second)]
+        assert s3.get_object(Bucket=bucket, Key="k", VersionId=changes[0]["versionId"])["Body"].read() == b"1"
+    finally:
+        for version in (first, second, marker):
+            s3.delete_object(Bucket=bucket, Key="k", VersionId=version)
+
+
+# Tags have events of their own; the object is not made again.
+def test_tags(s3, bucket, feed):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"1")
+    s3.put_object_tagging(Bucket=bucket, Key="k", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
+    s3.delete_object_tagging(Bucket=bucket, Key="k")
+    assert names(feed.all()[0]) == [("ObjectCreated:Put", "k"), ("ObjectTagging:Put", "k"),
+                                    ("ObjectTagging:Delete", "k")]
+
+
+# A rename is what a reader that knows only of deletes and creations can follow.
+def test_rename(s3, raw, bucket, feed):
+    s3.put_object(Bucket=bucket, Key="from", Body=b"1")
+    reply = raw.send("PUT", f"/{bucket}/to?renameObject", [("x-amz-rename-source", f"/{bucket}/from")])
+    assert reply.status == 200
+    changes, _ = feed.all()
+    assert names(changes[1:]) == [("ObjectRemoved:Delete", "from"), ("ObjectCreated:Copy", "to")]
+    assert changes[2]["renamedFrom"] == "from"
