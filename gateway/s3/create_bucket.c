@@ -4,13 +4,16 @@
  *     check -> acl -> commit -> reply
  *
  * What the bucket begins with: who owns its objects (x-amz-object-ownership, else what the server
- * was started with), an ACL, object lock (which turns versioning on), tags. Whether the name is free is decided in the apply. As at AWS, making one's own bucket again is a
- * success in us-east-1 and 409 BucketAlreadyOwnedByYou elsewhere.
+ * was started with), an ACL, object lock (which turns versioning on), tags. Whether the name is
+ * free is decided in the apply. As at AWS, making one's own bucket again is a success in us-east-1
+ * and 409 BucketAlreadyOwnedByYou elsewhere; also there when it asks for what the bucket is not, so
+ * that nothing is silently dropped (AWS resets the bucket's ACL then).
  */
 #include "gateway/s3/acl_request.h"
 #include "gateway/s3/bucket_tags.h"
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/router.h"
+#include "gateway/s3/setting.h"
 #include "gateway/s3/unsupported.h"
 #include "gateway/xml/xml_reader.h"
 
@@ -62,9 +65,12 @@ static enum step_result create_bucket_location(struct s3_request *req, struct sl
 
 static enum step_result create_bucket_bad_header(struct s3_request *req, const char *name)
 {
-    (void)s3_fail(req, S3_InvalidArgument, NULL);
+    struct slice value = s3_header(req, name);
+
+    (void)s3_failf(req, S3_InvalidArgument, "Invalid %s header: %.*s", name,
+                   (int)(value.len < 64 ? value.len : 64), value.data);
     s3_error_detail(req, "ArgumentName", slice_str(name));
-    s3_error_detail(req, "ArgumentValue", s3_header(req, name));
+    s3_error_detail(req, "ArgumentValue", value);
     return STEP_FAIL;
 }
 
@@ -158,12 +164,47 @@ static enum step_result create_bucket_commit(struct task *task)
     return s3_write(req, &op->call, META_CREATE_BUCKET, &op->message.base, SLICE_EMPTY);
 }
 
+static bool create_bucket_same(struct s3_request *req, const ProtobufCMessage *a,
+                               const ProtobufCMessage *b)
+{
+    size_t len = protobuf_c_message_get_packed_size(a);
+    uint8_t *bytes;
+
+    if (b == NULL || protobuf_c_message_get_packed_size(b) != len) {
+        return false;
+    }
+    bytes = arena_alloc_raw(req->arena, 2 * len + 1);
+    (void)protobuf_c_message_pack(a, bytes);
+    (void)protobuf_c_message_pack(b, bytes + len);
+    return slice_eq(slice_of(bytes, len), slice_of(bytes + len, len));
+}
+
+/* Is the bucket that is there already all that is asked for? */
+static bool create_bucket_satisfied(struct create_bucket *op, const Kist__Bucket *bucket)
+{
+    struct s3_request *req = &op->base;
+    const Kist__Settings *wanted = &op->settings;
+    const Kist__Settings *found = s3_settings(bucket);
+
+    return (s3_header(req, "x-amz-object-ownership").data == NULL ||
+            op->rule == acl_ownership(bucket)) &&
+           (wanted->object_lock == NULL || found->object_lock != NULL) &&
+           (wanted->acl == NULL ||
+            create_bucket_same(req, &wanted->acl->base,
+                               found->acl != NULL ? &found->acl->base : NULL)) &&
+           (wanted->tags == NULL ||
+            create_bucket_same(req, &wanted->tags->base,
+                               found->tags != NULL ? &found->tags->base : NULL));
+}
+
 static enum step_result create_bucket_reply(struct task *task)
 {
     struct create_bucket *op = create_bucket_of(task);
     struct s3_request *req = &op->base;
     bool again = op->call.reply->outcome == KIST__OUTCOME__BUCKET_OWNED &&
-                 slice_eq(req->gateway->config->region, SLICE("us-east-1"));
+                 slice_eq(req->gateway->config->region, SLICE("us-east-1")) &&
+                 op->call.reply->bucket != NULL &&
+                 create_bucket_satisfied(op, op->call.reply->bucket);
 
     if (op->call.reply->outcome != KIST__OUTCOME__OUTCOME_OK && !again) {
         return s3_fail_outcome(req, op->call.reply);

@@ -297,6 +297,17 @@ class TestCreation:
         with refused(404, "404"):
             s3.head_bucket(Bucket=named)
 
+    def test_again(self, s3, named, refused):
+        """A second CreateBucket is a success (us-east-1) unless it asks for what the bucket is not."""
+        made(s3, named, ObjectOwnership="ObjectWriter", ACL="public-read")
+        made(s3, named)
+        made(s3, named, ACL="public-read", ObjectOwnership="ObjectWriter")
+        for more in ({"ObjectLockEnabledForBucket": True}, {"ObjectOwnership": "BucketOwnerEnforced"},
+                     {"ACL": "public-read-write", "ObjectOwnership": "ObjectWriter"},
+                     {"CreateBucketConfiguration": {"Tags": [{"Key": "a", "Value": "1"}]}}):
+            with refused(409, "BucketAlreadyOwnedByYou"):
+                made(s3, named, **more)
+
     def test_settings_of_a_deleted_bucket_are_gone(self, s3, named, refused):
         """A new bucket of an old name begins empty."""
         made(s3, named, ObjectLockEnabledForBucket=True)
