@@ -258,7 +258,7 @@ static void versions_get_the_default_retention(void **state)
     assert_true(record->lock->legal_hold);
     lock_bucket(f, COMPLIANCE, 0, 2);
     record = put_locked(f, "a", NULL)->record;
-    assert_int_equal(record->lock->until, record->stamp + 2 * 365 * DAY);
+    assert_int_equal(record->lock->until, record->stamp + 730 * DAY);
 }
 
 /* Copies and completed uploads are new versions: they get it too, and never the source's lock. */
