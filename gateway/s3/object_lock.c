@@ -87,7 +87,6 @@ enum step_result object_lock_from_request(struct s3_request *req, Kist__Record *
     if (hold.data != NULL) {
         lock->legal_hold = slice_eq(hold, SLICE("ON"));
         lock->hold_known = true;
-        lock->hold_known = true;
         if (!lock->legal_hold && !slice_eq(hold, SLICE("OFF"))) {
             return lock_bad(req, "x-amz-object-lock-legal-hold", hold,
                             "Legal Hold must be either of 'ON' or 'OFF'");
