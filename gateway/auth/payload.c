@@ -151,7 +151,8 @@ static bool payload_finish(struct payload_state *state)
         return payload_fail(state, S3_IncompleteBody, NULL);
     }
     if (payload->received < state->length_min) {
-        return payload_fail(state, S3_EntityTooSmall, NULL);
+        return payload_fail(state, S3_EntityTooSmall,
+                            "Your proposed upload is smaller than the minimum allowed size");
     }
     payload->error = payload_take_trailer(state);
     if (payload->error != S3_OK) {

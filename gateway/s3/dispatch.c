@@ -515,6 +515,13 @@ enum step_result s3_forward(struct s3_request *req, const struct s3_handler *han
     return STEP_DONE;
 }
 
+bool s3_view_is_fresh(const struct s3_request *req)
+{
+    const struct dispatch *d = req->dispatch;
+
+    return d->fresh;
+}
+
 /* The handler has found out what is really asked for. */
 static void dispatch_forward(struct dispatch *d)
 {

@@ -130,6 +130,9 @@ struct slice s3_header(const struct s3_request *req, const char *lower_case_name
 /* Ends the last step of a handler that judges later (AUTH_LATER): the request is judged again, as
  * one of `handler`, whose steps then run. */
 enum step_result s3_forward(struct s3_request *req, const struct s3_handler *handler);
+/* For a handler that judges later: is the view from after the request arrived? A "no" that rests on
+ * an older one is no answer: the step fails with RC_STALE, and the handler runs again. */
+bool s3_view_is_fresh(const struct s3_request *req);
 /* May the caller do `action` on this bucket, or (actions on objects) on the request's own key? */
 bool s3_allowed(const struct s3_request *req, const char *action, const Kist__Bucket *bucket);
 /* The same for a key of that bucket: source of a copy, keys of DeleteObjects. */

@@ -39,7 +39,8 @@ static enum step_result get_cors_reply(struct task *task)
         cors_xml_list(&xml, "AllowedOrigin", rule->origins, rule->n_origins);
         cors_xml_list(&xml, "AllowedHeader", rule->allowed_headers, rule->n_allowed_headers);
         if (rule->has_max_age) {
-            xml_writer_u64(&xml, "MaxAgeSeconds", rule->max_age_s);
+            xml_writer_raw(&xml, "MaxAgeSeconds",
+                           arena_printf(req->arena, "%d", (int32_t)rule->max_age_s));
         }
         cors_xml_list(&xml, "ExposeHeader", rule->exposed_headers, rule->n_exposed_headers);
         xml_writer_close(&xml);
@@ -139,8 +140,8 @@ static enum step_result cors_read_age(struct s3_request *req, const struct xml_n
     if (!slice_to_u64(negative ? slice_after(text, 1) : text, INT32_MAX, &seconds)) {
         return s3_fail(req, S3_MalformedXML, NULL);
     }
-    rule->has_max_age = true; /* a negative one is taken by AWS, and means the same as 0 */
-    rule->max_age_s = negative ? 0 : (uint32_t)seconds;
+    rule->has_max_age = true; /* AWS takes negative ones too; kept as two's complement */
+    rule->max_age_s = negative ? 0 - (uint32_t)seconds : (uint32_t)seconds;
     return STEP_NEXT;
 }
 

@@ -165,7 +165,7 @@ void cors_reply_rule(struct s3_request *req, const Kist__CorsRule *rule)
                     rule->n_exposed_headers);
     if (rule->has_max_age) {
         s3_reply_header(req, "Access-Control-Max-Age",
-                        arena_printf(req->arena, "%u", rule->max_age_s));
+                        arena_printf(req->arena, "%d", (int32_t)rule->max_age_s));
     }
     if (!any) {
         s3_reply_header(req, "Access-Control-Allow-Credentials", SLICE("true"));

@@ -55,10 +55,13 @@ static enum step_result preflight_reply(struct task *task)
         return STEP_FAIL;
     }
     cors = s3_settings(req->bucket)->cors;
+    rule = cors != NULL ? cors_match(cors, origin, method, headers) : NULL;
+    if (rule == NULL && !s3_view_is_fresh(req)) {
+        return task_fail(task, RC_STALE, "the rules may have changed meanwhile");
+    }
     if (cors == NULL) {
         return preflight_forbidden(req, "CORSResponse: CORS is not enabled for this bucket.");
     }
-    rule = cors_match(cors, origin, method, headers);
     if (rule == NULL) {
         return preflight_forbidden(
             req, "CORSResponse: This CORS request is not allowed. This is usually because the "

@@ -111,6 +111,9 @@ static enum step_result website_begin(struct task *task)
 
     op->config = s3_settings(req->bucket)->website;
     op->asked = req->key;
+    if (op->config == NULL && !s3_view_is_fresh(req)) {
+        return task_fail(task, RC_STALE, "a website may have been made meanwhile");
+    }
     if (op->config == NULL) {
         (void)s3_fail(req, S3_NoSuchWebsiteConfiguration, NULL);
         s3_error_detail(req, "BucketName", req->bucket_name);
@@ -227,6 +230,9 @@ static enum step_result website_failed(struct task *task)
     const Kist__RoutingRule *rule = website_rule(op->config, op->asked, s3_error_status(op->error));
 
     ASSERT(op->error != S3_OK);
+    if (!s3_view_is_fresh(req)) {
+        return task_fail(task, RC_STALE, "what is allowed may have changed meanwhile");
+    }
     if (rule != NULL) {
         return website_redirect_rule(op, rule);
     }
