@@ -94,7 +94,7 @@ static enum step_result listen_check(struct task *task)
         Kist__Feed *kept = arena_alloc(req->arena, sizeof(*kept));
 
         kist__feed__init(kept);
-        kept->until = now_ns + 2 * LISTEN_HOUR_S * NS_PER_S;
+        kept->until = now_ns + NS_PER_S * LISTEN_HOUR_S * 2;
         setting_begin(&op->setting, SETTING_FEED)->feed = kept;
         op->keeping = true;
     }

@@ -136,34 +136,45 @@ static void change_add(struct apply *apply, Kist__Change *change, const Kist__Se
     }
 }
 
+/* Does anybody want to know what happens in the bucket? */
+static bool change_wanted(const struct apply *apply, const Kist__Settings *settings)
+{
+    return settings != NULL &&
+           (change_feed_on(apply, settings) ||
+            (settings->notification != NULL && settings->notification->n_targets > 0));
+}
+
+/* Those who know only of deletes and creations must learn of both. */
+static void change_note_gone(struct apply *apply, const Kist__Bucket *bucket, struct slice key,
+                             struct slice user)
+{
+    Kist__Change gone = KIST__CHANGE__INIT;
+
+    change_fill(apply, &gone, bucket, NULL);
+    gone.kind = KIST__CHANGE_KIND__CHANGE_DELETE;
+    gone.key = message_field(key);
+    gone.user = message_field(user);
+    change_add(apply, &gone, bucket->settings);
+}
+
 void change_note(struct apply *apply, Kist__ChangeKind kind, uint64_t bucket_id, struct slice key,
                  const Kist__Record *record, struct slice user, struct slice source_key)
 {
     const Kist__Bucket *bucket = apply_bucket(apply, bucket_id);
-    const Kist__Settings *settings = bucket != NULL ? bucket->settings : NULL;
     Kist__Change change = KIST__CHANGE__INIT;
 
-    if (settings == NULL ||
-        (!change_feed_on(apply, settings) &&
-         (settings->notification == NULL || settings->notification->n_targets == 0))) {
+    if (bucket == NULL || !change_wanted(apply, bucket->settings)) {
         return;
     }
     if (kind == KIST__CHANGE_KIND__CHANGE_RENAME) {
-        /* Those who know only of deletes and creations must learn of both. */
-        Kist__Change gone = KIST__CHANGE__INIT;
-
-        change_fill(apply, &gone, bucket, NULL);
-        gone.kind = KIST__CHANGE_KIND__CHANGE_DELETE;
-        gone.key = message_field(source_key);
-        gone.user = message_field(user);
-        change_add(apply, &gone, settings);
+        change_note_gone(apply, bucket, source_key, user);
     }
     change_fill(apply, &change, bucket, record);
     change.kind = kind;
     change.key = message_field(key);
     change.user = message_field(user);
     change.source_key = message_field(source_key);
-    change_add(apply, &change, settings);
+    change_add(apply, &change, bucket->settings);
 }
 
 /* ---- Settings ---- */
