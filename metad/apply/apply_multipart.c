@@ -30,8 +30,12 @@ Kist__Upload *upload_load(struct apply *apply, uint64_t bucket_id, struct slice 
 void upload_delete(struct apply *apply, uint64_t bucket_id, struct slice key,
                    struct slice upload_id)
 {
+    const Kist__Upload *upload = upload_load(apply, bucket_id, key, upload_id);
     struct row_key row;
 
+    if (upload != NULL) {
+        due_forget_upload(apply, bucket_id, key, upload);
+    }
     key_object(&row, bucket_id, key, KIND_UPLOAD, upload_id);
     apply_delete(apply, FAMILY_UPLOADS, &row);
     apply_usage(apply, bucket_id, 0, 0, -1);

@@ -19,22 +19,47 @@ const Kist__Lifecycle *due_rules(struct apply *apply, uint64_t bucket_id)
 
 /* ---- Rows ---- */
 
-static void due_put(struct apply *apply, const struct due_row *due, struct slice id)
+static void due_key(const struct apply *apply, const struct due_row *due, struct slice id,
+                    struct row_key *row)
+{
+    char head[8 + 1];
+
+    be64_put(head, due->bucket_id);
+    head[8] = (char)due->kind;
+    key_range_u64(row, apply->range_id, KIND_DUE, due->due, slice_of(head, sizeof(head)));
+    row_key_append(row, id);
+    row_key_append(row, due->key);
+}
+
+static void due_put(struct apply *apply, struct due_row *due, struct slice id)
 {
     Kist__Due empty = KIST__DUE__INIT;
-    uint64_t when = due->due > apply->stamp ? due->due : apply->stamp;
-    char head[8 + 1];
     struct row_key row;
 
     if (due->due == LIFECYCLE_NEVER) {
         return;
     }
-    be64_put(head, due->bucket_id);
-    head[8] = (char)due->kind;
-    key_range_u64(&row, apply->range_id, KIND_DUE, when, slice_of(head, sizeof(head)));
-    row_key_append(&row, id);
-    row_key_append(&row, due->key);
+    due->due = due->due > apply->stamp ? due->due : apply->stamp;
+    due_key(apply, due, id, &row);
     apply_put_unread(apply, FAMILY_ROWS, &row, message_pack(apply->arena, &empty.base));
+}
+
+/* What is due already is on its way to be looked at. */
+static void due_delete(struct apply *apply, const struct due_row *due, struct slice id)
+{
+    struct row_key row;
+
+    if (due->due != LIFECYCLE_NEVER && due->due > apply->stamp) {
+        due_key(apply, due, id, &row);
+        apply_delete(apply, FAMILY_ROWS, &row);
+    }
+}
+
+static struct slice version_bytes(const Kist__Record *record, char out[VERSION_BYTES])
+{
+    be64_put(out, record->stamp);
+    be32_put(out + 8, record->tie);
+    return slice_of(out, VERSION_BYTES);
 }
 
 void due_put_version(struct apply *apply, uint64_t bucket_id, struct slice key,
@@ -43,9 +68,7 @@ void due_put_version(struct apply *apply, uint64_t bucket_id, struct slice key,
     struct due_row row = {.due = due, .bucket_id = bucket_id, .kind = DUE_VERSION, .key = key};
     char id[VERSION_BYTES];
 
-    be64_put(id, record->stamp);
-    be32_put(id + 8, record->tie);
-    due_put(apply, &row, slice_of(id, sizeof(id)));
+    due_put(apply, &row, version_bytes(record, id));
 }
 
 bool due_parse(const struct apply *apply, struct slice row_key, struct due_row *out)
@@ -131,5 +154,35 @@ void due_note_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
     if (rules != NULL) {
         row.due = lifecycle_upload(rules, key, upload).due;
         due_put(apply, &row, message_bytes(upload->upload_id));
+    }
+}
+
+/* ---- What need not be looked at any more ---- */
+
+void due_forget(struct apply *apply, uint64_t bucket_id, struct slice key,
+                const Kist__Record *record, enum due_role role)
+{
+    const Kist__Lifecycle *rules = due_rules(apply, bucket_id);
+    struct due_row row = {.bucket_id = bucket_id, .kind = DUE_VERSION, .key = key};
+    char id[VERSION_BYTES];
+
+    if (rules == NULL || role == DUE_MARKER) {
+        return; /* when a marker became alone is not known; its row is soon due */
+    }
+    row.due = role == DUE_CURRENT
+                  ? lifecycle_current(rules, key, record).due
+                  : lifecycle_noncurrent(rules, key, record, LIFECYCLE_KEEP_MAX).due;
+    due_delete(apply, &row, version_bytes(record, id));
+}
+
+void due_forget_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
+                       const Kist__Upload *upload)
+{
+    const Kist__Lifecycle *rules = due_rules(apply, bucket_id);
+    struct due_row row = {.bucket_id = bucket_id, .kind = DUE_UPLOAD, .key = key};
+
+    if (rules != NULL) {
+        row.due = lifecycle_upload(rules, key, upload).due;
+        due_delete(apply, &row, message_bytes(upload->upload_id));
     }
 }

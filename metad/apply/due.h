@@ -22,6 +22,13 @@ void due_note(struct apply *apply, uint64_t bucket_id, struct slice key, const K
 void due_note_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
                      const Kist__Upload *upload);
 
+/* Called by whatever drops a version or gives it another role: its row of the old role goes, if it
+ * lies where the present rules put it. Others stay, as hints, until their time. */
+void due_forget(struct apply *apply, uint64_t bucket_id, struct slice key,
+                const Kist__Record *record, enum due_role role);
+void due_forget_upload(struct apply *apply, uint64_t bucket_id, struct slice key,
+                       const Kist__Upload *upload);
+
 /* ---- For apply_due.c ---- */
 
 enum due_kind { DUE_VERSION = 1, DUE_UPLOAD = 2 };

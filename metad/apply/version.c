@@ -215,9 +215,19 @@ static void current_put(struct version_key *key, Kist__Record *record)
     key->current_known = true;
 }
 
+/* Lifecycle need not look at it in the role that it has had. */
+static void forget_due(struct version_key *key, const Kist__Record *record)
+{
+    enum due_role role = record->delete_marker ? DUE_MARKER : DUE_CURRENT;
+
+    due_forget(key->apply, key->bucket_id, key->key, record,
+               record->noncurrent_since != 0 ? DUE_NONCURRENT : role);
+}
+
 /* The version is gone: its bytes, its share of the usage. */
 static void version_drop(struct version_key *key, const Kist__Record *record, bool keeps_bytes)
 {
+    forget_due(key, record);
     if (record->delete_marker) {
         return;
     }
@@ -254,6 +264,7 @@ static void note_due(struct version_key *key, const Kist__Record *record, bool n
 /* What was the newest version lies below another from now on. */
 static void demote(struct version_key *key, Kist__Record *record)
 {
+    forget_due(key, record);
     record->noncurrent_since = key->apply->stamp;
     history_put(key, record);
     note_due(key, record, false);
@@ -367,6 +378,7 @@ static void promote(struct version_key *key, const Kist__Record *gone)
     if (!find_from(key, gone->stamp, gone->tie, &next)) {
         return;
     }
+    forget_due(key, next.record);
     if (next.record->delete_marker) {
         next.record->noncurrent_since = 0;
         history_put(key, next.record);

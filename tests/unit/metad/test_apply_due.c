@@ -172,6 +172,40 @@ static void a_version_expires_once_its_own_time_has_come(void **state)
     assert_int_equal(machine_fixture_usage(f)->objects, 0);
 }
 
+/* A rule of a year must not keep a row of each overwritten version for a year. */
+static void rows_go_with_their_versions(void **state)
+{
+    struct machine_fixture *f = *state;
+    Kist__AbortUpload abort = KIST__ABORT_UPLOAD__INIT;
+    Kist__Settings settings;
+    Kist__LifecycleRule *rules;
+
+    rules = add_rules(f, &settings, 1);
+    rules[0].expire_days = 365;
+    rules[0].noncurrent_days = 400;
+    rules[0].abort_days = 7;
+    put_rules(f, &settings);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(machine_fixture_put_inline(f, "a", "x"), 0);
+    }
+    assert_int_equal(due_rows(f), 1);
+    assert_int_equal(machine_fixture_delete(f, "a"), 0);
+    assert_int_equal(due_rows(f), 0);
+    abort.bucket_id = f->bucket_id;
+    abort.generation = f->generation;
+    abort.key = field_of("a");
+    abort.upload_id = machine_fixture_upload(f, "a");
+    assert_int_equal(due_rows(f), 1);
+    assert_int_equal(machine_fixture_apply(f, META_ABORT_UPLOAD, &abort.base, SLICE_EMPTY)->outcome,
+                     0);
+    assert_int_equal(due_rows(f), 0);
+    machine_fixture_versioning(f, ENABLED);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(machine_fixture_put_inline(f, "a", "x"), 0);
+    }
+    assert_int_equal(due_rows(f), 5); /* one of the newest, one of each older one */
+}
+
 /* Rules may be taken back until the last moment. */
 static void rules_of_the_moment_decide(void **state)
 {
@@ -498,6 +532,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_version_expires_once_its_own_time_has_come, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(rows_go_with_their_versions, setup, teardown),
         cmocka_unit_test_setup_teardown(rules_of_the_moment_decide, setup, teardown),
         cmocka_unit_test_setup_teardown(rows_may_be_named_twice_or_early, setup, teardown),
         cmocka_unit_test_setup_teardown(other_rows_are_not_touched, setup, teardown),
