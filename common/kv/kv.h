@@ -77,6 +77,9 @@ struct kv_ops {
     /* The batch is cleared when it succeeded. */
     enum rc (*write)(struct kv *kv, struct kv_batch *batch, enum kv_write_mode mode,
                      struct error *error);
+    /* Rises with every batch: the same before and after several looks means that all of them saw
+     * the same state. Cheaper than a snapshot, whose end makes RocksDB look for rows to compact. */
+    uint64_t (*sequence)(struct kv *kv);
     struct kv_snapshot *(*snapshot)(struct kv *kv);
     void (*snapshot_free)(struct kv *kv, struct kv_snapshot *snapshot);
     struct kv_iter *(*iter_open)(struct kv *kv, const struct kv_iter_options *options);

@@ -170,6 +170,11 @@ static enum rc kv_rocksdb_write(struct kv *kv, struct kv_batch *batch, enum kv_w
     return RC_OK;
 }
 
+static uint64_t kv_rocksdb_sequence(struct kv *kv)
+{
+    return rocksdb_get_latest_sequence_number(self_of(kv)->db);
+}
+
 static struct kv_snapshot *kv_rocksdb_snapshot(struct kv *kv)
 {
     struct kv_snapshot *snapshot = mem_alloc(sizeof(*snapshot));
@@ -365,6 +370,7 @@ static const struct kv_ops rocksdb_ops = {
     .get = kv_rocksdb_get,
     .release = kv_rocksdb_release,
     .write = kv_rocksdb_write,
+    .sequence = kv_rocksdb_sequence,
     .snapshot = kv_rocksdb_snapshot,
     .snapshot_free = kv_rocksdb_snapshot_free,
     .iter_open = kv_rocksdb_iter_open,

@@ -60,16 +60,45 @@ enum rc read_load(struct read_context *read, enum family family, const struct ro
     return *out != NULL ? RC_OK : read_corrupt(read, "a row of the state");
 }
 
-void read_freeze(struct read_context *read)
+/* ---- Looks at one point in time ---- */
+
+void read_looks_begin(struct read_looks *looks, struct read_context *read)
 {
     ASSERT(read->snapshot == NULL);
-    read->snapshot = read->store->kv->ops->snapshot(read->store->kv);
+    *looks = (struct read_looks){.read = read,
+                                 .sequence = read->store->kv->ops->sequence(read->store->kv)};
 }
 
-void read_thaw(struct read_context *read)
+bool read_looks_fit(const struct read_looks *looks)
 {
-    read->store->kv->ops->snapshot_free(read->store->kv, read->snapshot);
-    read->snapshot = NULL;
+    struct kv *kv = looks->read->store->kv;
+
+    return looks->read->snapshot != NULL || kv->ops->sequence(kv) == looks->sequence;
+}
+
+bool read_looks_again(struct read_looks *looks)
+{
+    struct kv *kv = looks->read->store->kv;
+
+    if (read_looks_fit(looks)) {
+        return false;
+    }
+    looks->attempts += 1;
+    if (looks->attempts >= READ_LOOKS_MAX) {
+        looks->read->snapshot = kv->ops->snapshot(kv);
+    }
+    looks->sequence = kv->ops->sequence(kv);
+    return true;
+}
+
+void read_looks_end(struct read_looks *looks)
+{
+    struct kv *kv = looks->read->store->kv;
+
+    if (looks->read->snapshot != NULL) {
+        kv->ops->snapshot_free(kv, looks->read->snapshot);
+        looks->read->snapshot = NULL;
+    }
 }
 
 size_t read_rolled_up(struct slice name, size_t from, struct slice delimiter)

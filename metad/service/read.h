@@ -31,13 +31,13 @@ typedef enum rc (*read_cb)(struct read_context *read, void *arg);
 enum rc read_get(struct read_context *read, void *arg);           /* struct meta_get */
 enum rc read_list(struct read_context *read, void *arg);          /* struct meta_list */
 enum rc read_list_versions(struct read_context *read, void *arg); /* struct meta_list_versions */
-enum rc read_changes(struct read_context *read, void *arg);      /* struct meta_changes */
+enum rc read_changes(struct read_context *read, void *arg);       /* struct meta_changes */
 enum rc read_pieces(struct read_context *read, void *arg);        /* struct meta_pieces */
 enum rc read_part_range(struct read_context *read, void *arg);    /* struct meta_part_range */
 enum rc read_list_parts(struct read_context *read, void *arg);    /* struct meta_list_parts */
 enum rc read_list_uploads(struct read_context *read, void *arg);  /* struct meta_list_uploads */
 enum rc read_scan(struct read_context *read, void *arg);          /* struct meta_scan */
-enum rc read_jobs(struct read_context *read, void *arg);         /* struct meta_jobs */
+enum rc read_jobs(struct read_context *read, void *arg);          /* struct meta_jobs */
 enum rc read_repairs(struct read_context *read, void *arg);       /* struct meta_repairs */
 void read_get_release(struct meta_get *call);
 
@@ -59,9 +59,30 @@ enum rc read_null_version(struct read_context *read, uint64_t bucket_id, struct 
                           struct arena *arena, struct version_at *at);
 /* May there be rows of `history`? False for ever in a bucket that was never versioned. */
 bool read_versioned(const struct read_context *read, uint64_t bucket_id);
-/* Several looks at one point in time, until read_thaw(). Walks are closed before. */
-void read_freeze(struct read_context *read);
-void read_thaw(struct read_context *read);
+
+/* Several looks at one point in time: together they count if nothing was written meanwhile. After
+ * READ_LOOKS_MAX attempts a snapshot helps, which costs more than it seems (kv.h).
+ *
+ *     read_looks_begin(&looks, read);
+ *     do { look at this and that } while (read_looks_again(&looks));
+ *     read_looks_end(&looks);
+ */
+struct read_looks {
+    struct read_context *read;
+    uint64_t sequence;
+    uint32_t attempts;
+};
+
+enum { READ_LOOKS_MAX = 4 };
+
+void read_looks_begin(struct read_looks *looks, struct read_context *read);
+/* Do the looks since the beginning, or since the last repeat, fit together? For walks, which see
+ * what was there when they were opened: ask when all are open. */
+bool read_looks_fit(const struct read_looks *looks);
+/* True: look again. */
+bool read_looks_again(struct read_looks *looks);
+/* Walks are closed before. */
+void read_looks_end(struct read_looks *looks);
 /* Length of the common prefix that `name` rolls up into: to the end of the first delimiter behind
  * `from` bytes; 0: none. */
 size_t read_rolled_up(struct slice name, size_t from, struct slice delimiter);

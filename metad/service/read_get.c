@@ -145,8 +145,9 @@ static void get_found(struct meta_get *call, Kist__Record *record, bool is_curre
     call->is_current = is_current;
 }
 
-/* Sets record or marker, or neither. A missing current version counts only at one point in time. */
-static enum rc get_version(struct read_context *read, struct meta_get *call)
+/* Sets record or marker, or neither. A newest row of history that is no marker counts as nothing:
+ * the looks do not fit together, or the state is damaged. */
+static enum rc get_version(struct read_context *read, struct meta_get *call, bool *found_object)
 {
     Kist__Record *current = NULL;
     Kist__Record *found = NULL;
@@ -163,10 +164,10 @@ static enum rc get_version(struct read_context *read, struct meta_get *call)
         return RC_OK;
     }
     if (call->version.len == 0) {
-        rc = read->snapshot == NULL ? RC_OK : load_newest_history(read, call, &found);
-        if (rc == RC_OK && found != NULL) {
+        rc = load_newest_history(read, call, &found);
+        *found_object = rc == RC_OK && found != NULL && !found->delete_marker;
+        if (rc == RC_OK && found != NULL && found->delete_marker) {
             get_found(call, found, true);
-            rc = found->delete_marker ? RC_OK : read_corrupt(read, "the newest version: it");
         }
         return rc;
     }
@@ -182,32 +183,40 @@ static enum rc get_version(struct read_context *read, struct meta_get *call)
     return rc;
 }
 
-static enum rc get_once(struct read_context *read, struct meta_get *call)
-{
-    enum rc rc = get_version(read, call);
-    bool frozen = false;
-
-    if (rc == RC_OK && call->record == NULL && call->marker == NULL &&
-        read_versioned(read, call->bucket_id)) {
-        read_freeze(read);
-        frozen = true;
-        rc = get_version(read, call);
-    }
-    if (rc == RC_OK && call->want_body && call->record != NULL && call->record->inline_body) {
-        rc = get_body(read, call);
-    }
-    if (frozen) {
-        read_thaw(read);
-    }
-    return rc;
-}
-
 static void get_clear(struct meta_get *call)
 {
     call->record = NULL;
     call->marker = NULL;
     call->is_current = false;
     call->body = SLICE_EMPTY;
+}
+
+/* An object was seen, or there is nothing that could have moved between two looks. */
+static bool get_settled(const struct read_context *read, const struct meta_get *call)
+{
+    return call->record != NULL || !read_versioned(read, call->bucket_id);
+}
+
+static enum rc get_once(struct read_context *read, struct meta_get *call)
+{
+    struct read_looks looks;
+    bool found_object;
+    enum rc rc;
+
+    read_looks_begin(&looks, read);
+    do {
+        found_object = false;
+        get_clear(call);
+        rc = get_version(read, call, &found_object);
+    } while (rc == RC_OK && !get_settled(read, call) && read_looks_again(&looks));
+    if (rc == RC_OK && found_object) {
+        rc = read_corrupt(read, "a version of history where a marker should be: it");
+    }
+    if (rc == RC_OK && call->want_body && call->record != NULL && call->record->inline_body) {
+        rc = get_body(read, call);
+    }
+    read_looks_end(&looks);
+    return rc;
 }
 
 enum rc read_get(struct read_context *read, void *arg)
@@ -224,7 +233,6 @@ enum rc read_get(struct read_context *read, void *arg)
     }
     rc = get_once(read, call);
     for (int i = 0; rc == RC_AGAIN && !read->cached_only && i < GET_TRIES; i++) {
-        get_clear(call);
         rc = get_once(read, call);
     }
     if (rc == RC_AGAIN && !read->cached_only) {

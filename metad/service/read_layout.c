@@ -112,13 +112,14 @@ static enum rc pieces_from_record(struct read_context *read, struct meta_pieces 
 {
     struct piece_sink sink = {.call = call};
     const Kist__Record *record = NULL;
-    enum rc rc = load_owner(read, call, &record);
+    struct read_looks looks;
+    enum rc rc;
 
-    if (rc == RC_NOT_FOUND && read_versioned(read, call->bucket_id)) {
-        read_freeze(read);
+    read_looks_begin(&looks, read);
+    do {
         rc = load_owner(read, call, &record);
-        read_thaw(read);
-    }
+    } while (rc == RC_NOT_FOUND && read_looks_again(&looks));
+    read_looks_end(&looks);
     if (rc == RC_OK) {
         sink_list(&sink, record->pieces, record->n_pieces);
     }

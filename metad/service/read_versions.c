@@ -1,12 +1,12 @@
 /*
- * A page of versions, at one point in time: two walks at one snapshot, merged by key.
+ * A page of versions, at one point in time: two walks over the same state, merged by key.
  *
  *     current   k1        k3 k4            the newest version of its key
  *     history   k1 k1 k2     k4 k4         older ones, newest first; the first of a key without a
  *                                          current row is the delete marker that hides it
  *
  * A common prefix costs one seek in each family, whatever it holds. A bucket that was never
- * versioned has one walk and no snapshot.
+ * versioned has one walk.
  */
 #include "common/base/assert.h"
 #include "common/client/version_id.h"
@@ -294,41 +294,53 @@ static enum rc fill_page(struct versions *versions, const struct versions_resume
     return rc;
 }
 
-static enum rc list_page(struct versions *versions)
+static void close_walks(struct versions *versions)
 {
-    struct meta_list_versions *call = versions->call;
-    struct versions_resume resume;
-    struct row_key prefix;
-    struct row_key rows_prefix;
-    struct row_key start;
-    struct row_key rows_start;
-    enum rc rc = resume_find(versions, &resume);
-
-    if (rc != RC_OK || !start_keys(call, resume.within, &start, &rows_start)) {
-        return rc;
-    }
-    key_bucket(&prefix, call->bucket_id);
-    row_key_append(&prefix, call->prefix);
-    key_object_prefix(&rows_prefix, call->bucket_id, call->prefix);
-    raise_to(&start, &prefix);
-    raise_to(&rows_start, &rows_prefix);
-    read_walk_open(&versions->current, versions->read, FAMILY_CURRENT, &start, &prefix, false);
-    if (versions->has_history) {
-        read_walk_open(&versions->history, versions->read, FAMILY_HISTORY, &rows_start,
-                       &rows_prefix, false);
-    }
-    rc = fill_page(versions, &resume);
     read_walk_close(&versions->current);
     if (versions->has_history) {
         read_walk_close(&versions->history);
     }
-    return rc;
+}
+
+/* Both walks open, at one point in time. False: nothing can follow, or `rc` says why not. */
+static bool open_walks(struct versions *versions, struct read_looks *looks,
+                       struct versions_resume *resume, enum rc *rc)
+{
+    struct meta_list_versions *call = versions->call;
+    struct row_key prefix;
+    struct row_key rows_prefix;
+    struct row_key start;
+    struct row_key rows_start;
+
+    for (;;) {
+        *rc = resume_find(versions, resume);
+        if (*rc != RC_OK || !start_keys(call, resume->within, &start, &rows_start)) {
+            return false;
+        }
+        key_bucket(&prefix, call->bucket_id);
+        row_key_append(&prefix, call->prefix);
+        key_object_prefix(&rows_prefix, call->bucket_id, call->prefix);
+        raise_to(&start, &prefix);
+        raise_to(&rows_start, &rows_prefix);
+        read_walk_open(&versions->current, versions->read, FAMILY_CURRENT, &start, &prefix, false);
+        if (!versions->has_history) {
+            return true;
+        }
+        read_walk_open(&versions->history, versions->read, FAMILY_HISTORY, &rows_start,
+                       &rows_prefix, false);
+        if (!read_looks_again(looks)) {
+            return true;
+        }
+        close_walks(versions);
+    }
 }
 
 enum rc read_list_versions(struct read_context *read, void *arg)
 {
     struct meta_list_versions *call = arg;
     struct versions versions = {.read = read, .call = call};
+    struct versions_resume resume;
+    struct read_looks looks;
     enum rc rc = read_check_bucket(read, call->bucket_id, call->generation);
 
     call->entry_count = 0;
@@ -342,11 +354,11 @@ enum rc read_list_versions(struct read_context *read, void *arg)
         call->entries = arena_alloc_raw(call->arena, call->limit * sizeof(*call->entries));
     }
     versions.has_history = read_versioned(read, call->bucket_id);
-    if (!versions.has_history) {
-        return list_page(&versions);
+    read_looks_begin(&looks, read);
+    if (open_walks(&versions, &looks, &resume, &rc)) {
+        rc = fill_page(&versions, &resume);
+        close_walks(&versions);
     }
-    read_freeze(read);
-    rc = list_page(&versions);
-    read_thaw(read);
+    read_looks_end(&looks);
     return rc;
 }

@@ -222,6 +222,17 @@ static void sim_kv_release(struct kv *kv, struct kv_pin *pin)
     *pin = (struct kv_pin){.handle = NULL};
 }
 
+static uint64_t sim_kv_sequence(struct kv *kv)
+{
+    const struct sim_kv *store = store_of(kv);
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < store->options.family_count; i++) {
+        sum += store->live[i].seq;
+    }
+    return sum;
+}
+
 static struct kv_snapshot *sim_kv_snapshot(struct kv *kv)
 {
     struct sim_kv *store = store_of(kv);
@@ -462,6 +473,7 @@ static const struct kv_ops sim_kv_ops = {
     .get = sim_kv_get,
     .release = sim_kv_release,
     .write = sim_kv_write,
+    .sequence = sim_kv_sequence,
     .snapshot = sim_kv_snapshot,
     .snapshot_free = sim_kv_snapshot_free,
     .iter_open = sim_kv_iter_open,

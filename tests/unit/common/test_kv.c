@@ -122,6 +122,24 @@ static void reads_what_was_written(void **state)
     kv_close(kv);
 }
 
+/* Readers of two families rely on it: no write between two equal numbers, whatever is flushed. */
+static void sequence_rises_with_every_write(void **state)
+{
+    struct error error;
+    struct kv *kv;
+    uint64_t before;
+
+    assert_int_equal(open_store(*state, false, &kv, &error), RC_OK);
+    put(kv, PLAIN, "a", "1", KV_UNLOGGED);
+    before = kv->ops->sequence(kv);
+    expect(kv, PLAIN, "a", "1");
+    assert_int_equal(kv->ops->flush(kv, &error), RC_OK);
+    assert_int_equal(kv->ops->sequence(kv), before);
+    put(kv, BODIES, "b", "2", KV_UNLOGGED);
+    assert_true(kv->ops->sequence(kv) > before);
+    kv_close(kv);
+}
+
 /* A deleted range must not show one key, and must end where it says. */
 static void delete_range_ends_before_its_end(void **state)
 {
@@ -280,6 +298,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_what_was_written, setup, teardown),
+        cmocka_unit_test_setup_teardown(sequence_rises_with_every_write, setup, teardown),
         cmocka_unit_test_setup_teardown(delete_range_ends_before_its_end, setup, teardown),
         cmocka_unit_test_setup_teardown(synced_write_survives_death, setup, teardown),
         cmocka_unit_test_setup_teardown(unlogged_write_survives_by_flush_only, setup, teardown),

@@ -416,6 +416,35 @@ static void a_prefix_costs_the_same_whatever_it_holds(void **state)
     assert_null(read.snapshot);
 }
 
+static uint64_t moving_sequence(struct kv *kv)
+{
+    static uint64_t next;
+
+    (void)kv;
+    return ++next;
+}
+
+/* Under steady writes no two looks fit together: readers must get on by a snapshot, and give it
+ * back. */
+static void looks_that_never_fit_together(void **state)
+{
+    struct machine_fixture *f = *state;
+    const struct kv_ops *ops = store->kv->ops;
+    struct kv_ops moving = *ops;
+    struct meta_list_versions call;
+
+    several_keys(f);
+    moving.sequence = moving_sequence;
+    store->kv->ops = &moving;
+    call = list(f, "", "/", 100);
+    assert_string_equal(shown(f, &call), "a2! a1~ b/* c-! c2 c1 d-! e1!");
+    assert_string_equal(seen(f, "c", SLICE_EMPTY), "-*");
+    assert_string_equal(seen(f, "nothing", SLICE_EMPTY), "");
+    assert_string_equal(seen(f, "a", SLICE("null")), "x");
+    assert_string_equal(seen(f, "b/1", SLICE("null")), "");
+    store->kv->ops = ops;
+}
+
 /* Judged by an old generation: versioning may be on since. */
 static void stale_judgements_are_sent_back(void **state)
 {
@@ -492,6 +521,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_unversioned_bucket, setup, teardown),
         cmocka_unit_test_setup_teardown(order_of_strange_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(a_prefix_costs_the_same_whatever_it_holds, setup, teardown),
+        cmocka_unit_test_setup_teardown(looks_that_never_fit_together, setup, teardown),
         cmocka_unit_test_setup_teardown(stale_judgements_are_sent_back, setup, teardown),
         cmocka_unit_test_setup_teardown(scan_sees_history, setup, teardown),
         cmocka_unit_test_setup_teardown(pieces_of_an_older_version, setup, teardown),
