@@ -36,7 +36,7 @@ static enum step_result delete_check(struct task *task)
 {
     struct delete_object *op = delete_of(task);
 
-    if (s3_version_param(&op->base, &op->version) == STEP_FAIL ||
+    if (s3_version_param_lenient(&op->base, &op->version) == STEP_FAIL ||
         s3_refuse_unsupported(&op->base) == STEP_FAIL) {
         return STEP_FAIL;
     }

@@ -155,9 +155,15 @@ bool object_lock_bypass(const struct s3_request *req, struct slice key)
            s3_allowed_key(req, "s3:BypassGovernanceRetention", req->bucket, key);
 }
 
+static bool lock_bypass_suspect(const struct s3_request *req)
+{
+    return object_lock_bypass_asked(req) && !object_lock_enabled(req->bucket) &&
+           s3_param(req, "versionId").len == 0;
+}
+
 enum step_result object_lock_bypass_ask(struct s3_request *req, struct meta_refresh *refresh)
 {
-    if (!object_lock_bypass_asked(req) || object_lock_enabled(req->bucket)) {
+    if (!lock_bypass_suspect(req)) {
         return STEP_NEXT;
     }
     return req->gateway->meta->refresh(req->gateway->meta, refresh, &req->task);
@@ -168,7 +174,7 @@ enum step_result object_lock_bypass_confirm(struct s3_request *req)
     static const char name[] = "x-amz-bypass-governance-retention";
     const Kist__Bucket *bucket;
 
-    if (!object_lock_bypass_asked(req) || object_lock_enabled(req->bucket)) {
+    if (!lock_bypass_suspect(req)) {
         return STEP_NEXT;
     }
     bucket = view_bucket(req->gateway->meta->view(req->gateway->meta), req->bucket_name);

@@ -27,7 +27,8 @@ bool object_lock_bypass_asked(const struct s3_request *req);
 bool object_lock_bypass(const struct s3_request *req, struct slice key);
 
 /* Two steps: who asks for that in a bucket without object lock gets InvalidArgument, once a view
- * begun after the request confirms it. */
+ * begun after the request confirms it. Not of deletes that name a version: the clean-ups of clients
+ * send it with these to every bucket. */
 enum step_result object_lock_bypass_ask(struct s3_request *req, struct meta_refresh *refresh);
 enum step_result object_lock_bypass_confirm(struct s3_request *req);
 

@@ -33,6 +33,12 @@ enum step_result s3_version_param(struct s3_request *req, struct slice *version)
     return text.data == NULL ? STEP_NEXT : s3_version_read(req, "versionId", text, version);
 }
 
+enum step_result s3_version_param_lenient(struct s3_request *req, struct slice *version)
+{
+    *version = SLICE_EMPTY;
+    return s3_param(req, "versionId").len == 0 ? STEP_NEXT : s3_version_param(req, version);
+}
+
 bool s3_ever_versioned(const Kist__Bucket *bucket)
 {
     return bucket->settings != NULL && bucket->settings->versioning != NULL &&

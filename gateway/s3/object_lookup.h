@@ -24,6 +24,8 @@ struct object_lookup {
 /* ?versionId= as meta calls and commands take it; empty when not given. STEP_FAIL: InvalidArgument.
  */
 enum step_result s3_version_param(struct s3_request *req, struct slice *version);
+/* The same where clients send it empty for the newest version (deletes, tags, locks). */
+enum step_result s3_version_param_lenient(struct s3_request *req, struct slice *version);
 /* The same for a text from elsewhere; `name` is the argument in the error document. */
 enum step_result s3_version_read(struct s3_request *req, const char *name, struct slice text,
                                  struct slice *version);

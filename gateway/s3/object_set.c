@@ -7,7 +7,7 @@ enum step_result object_set_begin(struct object_set *op, uint32_t what, Kist__Ch
     op->what = what;
     op->change = change;
     op->status = status;
-    return s3_version_param(&op->base, &op->version);
+    return s3_version_param_lenient(&op->base, &op->version);
 }
 
 enum step_result object_set_find(struct task *task)

@@ -24,7 +24,7 @@ static struct get_tagging *get_of(struct task *task)
 
 static enum step_result get_check(struct task *task)
 {
-    return s3_version_param(S3_REQUEST_OF(task), &get_of(task)->version);
+    return s3_version_param_lenient(S3_REQUEST_OF(task), &get_of(task)->version);
 }
 
 static enum step_result get_read(struct task *task)

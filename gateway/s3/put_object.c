@@ -105,6 +105,9 @@ static enum step_result put_reply(struct task *task)
     }
     s3_reply_header(req, "ETag", s3_record_etag(req->arena, &op->record, true));
     s3_reply_checksums(req, op->record.checksums, op->record.n_checksums, 0);
+    /* AWS gives it after an append only; versitygw's client wants it of every upload. */
+    s3_reply_header(req, "x-amz-object-size",
+                    arena_printf(req->arena, "%llu", (unsigned long long)op->record.size));
     if (reply->record != NULL) {
         s3_reply_new_version(req, reply->record);
         s3_reply_expiration(req, reply->record);
