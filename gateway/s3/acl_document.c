@@ -10,11 +10,11 @@ struct acl_word {
 };
 
 static const struct acl_word acl_words[] = {
-    {"READ",         "x-amz-grant-read",         ACL_READ        },
-    {"WRITE",        "x-amz-grant-write",        ACL_WRITE       },
-    {"READ_ACP",     "x-amz-grant-read-acp",     ACL_READ_ACP    },
-    {"WRITE_ACP",    "x-amz-grant-write-acp",    ACL_WRITE_ACP   },
     {"FULL_CONTROL", "x-amz-grant-full-control", ACL_FULL_CONTROL},
+    {"READ",         "x-amz-grant-read",         ACL_READ        },
+    {"READ_ACP",     "x-amz-grant-read-acp",     ACL_READ_ACP    },
+    {"WRITE",        "x-amz-grant-write",        ACL_WRITE       },
+    {"WRITE_ACP",    "x-amz-grant-write-acp",    ACL_WRITE_ACP   },
 };
 
 struct acl_group {
@@ -96,12 +96,12 @@ static bool acl_document_grant(struct s3_request *req, const struct xml_node *gr
     return acl_malformed(req);
 }
 
-Kist__Acl *acl_from_document(struct s3_request *req, struct slice owner)
+Kist__Acl *acl_from_document(struct s3_request *req)
 {
     const struct xml_node *root = NULL;
     const struct xml_node *list;
     const struct xml_node *named;
-    Kist__Acl *acl = acl_new(req->arena, owner, LIMIT_ACL_GRANTS);
+    Kist__Acl *acl;
 
     if (xml_reader_parse(req->document, req->arena, &root, NULL) != RC_OK ||
         !xml_is(root, "AccessControlPolicy")) {
@@ -114,10 +114,7 @@ Kist__Acl *acl_from_document(struct s3_request *req, struct slice owner)
         (void)acl_malformed(req);
         return NULL;
     }
-    if (!slice_eq(xml_child_text(named, "ID"), owner)) {
-        (void)s3_fail(req, S3_AccessDenied, NULL);
-        return NULL;
-    }
+    acl = acl_new(req->arena, xml_child_text(named, "ID"), LIMIT_ACL_GRANTS);
     for (const struct xml_node *grant = xml_child(list, NULL); grant != NULL;
          grant = xml_next(grant, NULL)) {
         if (!acl_document_grant(req, grant, acl)) {
@@ -235,14 +232,13 @@ static void acl_write_grant(struct xml_writer *xml, const Kist__Grant *grant, ui
     xml_writer_close(xml);
 }
 
-/* Groups first: AWS says nothing of the order, and clients are known that look there for them. */
-static void acl_write_grants(struct xml_writer *xml, const Kist__Acl *acl, bool users)
+static void acl_write_grants(struct xml_writer *xml, const Kist__Acl *acl)
 {
     for (size_t i = 0; i < acl->n_grants; i++) {
         const Kist__Grant *grant = acl->grants[i];
 
         for (uint32_t bit = ACL_READ; bit <= ACL_FULL_CONTROL; bit <<= 1) {
-            if ((grant->permissions & bit) != 0 && (grant->grantee == ACL_USER) == users) {
+            if ((grant->permissions & bit) != 0) {
                 acl_write_grant(xml, grant, bit);
             }
         }
@@ -260,8 +256,7 @@ void acl_document_write(struct s3_request *req, const Kist__Acl *acl, struct sli
     xml_writer_open_ns(&xml, "AccessControlPolicy", XML_NS_S3);
     acl_write_user(&xml, "Owner", SLICE_EMPTY, owner);
     xml_writer_open(&xml, "AccessControlList");
-    acl_write_grants(&xml, acl, false);
-    acl_write_grants(&xml, acl, true);
+    acl_write_grants(&xml, acl);
     xml_writer_close(&xml);
     xml_writer_close(&xml);
 }

@@ -12,9 +12,10 @@
 /* A grantee of a list that was just read: named by an e-mail address, not resolved yet. */
 enum { ACL_BY_EMAIL = 100 };
 
-/* From req->document. NULL after MalformedACLError, InvalidArgument, or AccessDenied when it names
- * another owner. */
-Kist__Acl *acl_from_document(struct s3_request *req, struct slice owner);
+/* From req->document, with the owner that it names. NULL after MalformedACLError or
+ * InvalidArgument.
+ */
+Kist__Acl *acl_from_document(struct s3_request *req);
 /* NULL and req->error S3_OK: there is no such header. NULL otherwise: it failed. */
 Kist__Acl *acl_from_headers(struct s3_request *req, struct slice owner);
 bool acl_headers_present(const struct s3_request *req);

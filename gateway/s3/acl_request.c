@@ -53,23 +53,20 @@ static Kist__Acl *request_headers(struct s3_request *req, struct slice owner,
 
 /* For operations whose whole purpose is an ACL. NULL: it failed. */
 static Kist__Acl *request_headers_or_document(struct s3_request *req, struct slice canned_owner,
-                                              struct slice owner, struct slice bucket_owner)
+                                              struct slice bucket_owner)
 {
-    Kist__Acl *acl = request_headers(req, canned_owner, bucket_owner);
+    bool headers = s3_header(req, "x-amz-acl").len > 0 || acl_headers_present(req);
 
-    if (req->error != S3_OK) {
-        return NULL;
-    }
-    if (acl != NULL && req->document.len > 0) {
+    if (headers && req->document.len > 0) {
         (void)s3_fail(req, S3_UnexpectedContent, NULL);
         return NULL;
     }
-    if (acl == NULL && req->document.len == 0) {
+    if (!headers && req->document.len == 0) {
         (void)s3_fail(req, S3_MissingSecurityHeader, NULL);
         s3_error_detail(req, "MissingHeaderName", SLICE("x-amz-acl"));
         return NULL;
     }
-    return acl != NULL ? acl : acl_from_document(req, owner);
+    return headers ? request_headers(req, canned_owner, bucket_owner) : acl_from_document(req);
 }
 
 /* ---- Is it allowed here ---- */
@@ -79,14 +76,49 @@ static bool request_gives_to_bucket_owner(const struct s3_request *req)
     return slice_eq(s3_header(req, "x-amz-acl"), SLICE("bucket-owner-full-control"));
 }
 
-static enum step_result request_not_blocked(struct s3_request *req, const Kist__Acl *acl)
+/* Where ACLs are off, only what gives the bucket's owner full control and nobody else anything may
+ * be asked for: as AWS does, "private" by the owner himself, but not by others. */
+static enum s3_error request_verdict(const struct s3_request *req, const Kist__Acl *acl)
 {
     const Kist__PublicAccessBlock *block = s3_settings(req->bucket)->public_access_block;
 
-    if (block != NULL && block->block_public_acls && acl_is_public(acl)) {
-        return s3_fail(req, S3_AccessDenied, NULL);
+    if (acl_ownership(req->bucket) == OWNERSHIP_ENFORCED) {
+        return request_gives_to_bucket_owner(req) ||
+                       acl_is_private(acl, s3_slice(req->bucket->owner))
+                   ? S3_OK
+                   : S3_AccessControlListNotSupported;
     }
-    return STEP_NEXT;
+    return block != NULL && block->block_public_acls && acl_is_public(acl) ? S3_AccessDenied
+                                                                           : S3_OK;
+}
+
+static enum step_result request_refresh(struct s3_request *req, struct acl_request *request)
+{
+    struct meta_client *meta = req->gateway->meta;
+    enum step_result result = meta->refresh(meta, &request->refresh, &req->task);
+
+    request->refreshed = true;
+    if (result == STEP_WAIT) {
+        return STEP_AGAIN;
+    }
+    return result == STEP_NEXT ? STEP_REPEAT : result;
+}
+
+/* A no of the bucket's settings, which may be out of date: then the request is judged again. */
+static enum step_result request_refuse(struct s3_request *req, struct acl_request *request,
+                                       enum s3_error error)
+{
+    const Kist__Bucket *now;
+
+    if (!request->refreshed) {
+        request->generation = 0;
+        return request_refresh(req, request);
+    }
+    now = view_bucket(req->gateway->meta->view(req->gateway->meta), req->bucket_name);
+    if (now == NULL || now->generation != req->bucket->generation) {
+        return task_fail(&req->task, RC_STALE, "the bucket has changed");
+    }
+    return s3_fail(req, error, NULL);
 }
 
 /* ---- Do the grantees exist ---- */
@@ -101,64 +133,58 @@ static bool request_user_exists(const struct view *view, struct slice name)
     return false;
 }
 
-/* The first grant to somebody who is not there. */
-static const Kist__Grant *request_unknown(struct s3_request *req, Kist__Acl *acl)
+/* The first grantee, or the owner that a document names, who is not there; data NULL: all are. */
+static struct slice request_unknown(struct s3_request *req, struct acl_request *request,
+                                    bool *by_email)
 {
     const struct view *view = req->gateway->meta->view(req->gateway->meta);
+    Kist__Acl *acl = request->acl;
 
+    *by_email = false;
+    if (acl != NULL && !slice_eq(s3_slice(acl->owner), request->owner) &&
+        !request_user_exists(view, s3_slice(acl->owner))) {
+        return s3_slice(acl->owner);
+    }
     for (size_t i = 0; acl != NULL && i < acl->n_grants; i++) {
         Kist__Grant *grant = acl->grants[i];
 
         if (grant->grantee != ACL_USER && grant->grantee != ACL_BY_EMAIL) {
             continue;
         }
-        if (!slice_eq(s3_slice(grant->user), s3_slice(acl->owner)) &&
+        if (!slice_eq(s3_slice(grant->user), request->owner) &&
             !request_user_exists(view, s3_slice(grant->user))) {
-            return grant;
+            *by_email = grant->grantee == ACL_BY_EMAIL;
+            return s3_slice(grant->user);
         }
         grant->grantee = ACL_USER; /* users have no addresses but their names */
     }
-    return NULL;
+    return SLICE_EMPTY;
 }
 
 static enum step_result request_users(struct s3_request *req, struct acl_request *request)
 {
-    struct meta_client *meta = req->gateway->meta;
-    const Kist__Grant *unknown = request_unknown(req, request->acl);
-    enum step_result result;
+    bool by_email;
+    struct slice unknown = request_unknown(req, request, &by_email);
 
-    if (unknown == NULL) {
+    if (unknown.data == NULL) {
+        if (request->acl != NULL && !slice_eq(s3_slice(request->acl->owner), request->owner)) {
+            return s3_fail(req, S3_AccessDenied, NULL); /* a list cannot give the thing away */
+        }
         if (acl_is_private(request->acl, request->owner)) {
             request->acl = NULL;
         }
         return STEP_NEXT;
     }
     if (!request->refreshed) {
-        request->refreshed = true;
-        result = meta->refresh(meta, &request->refresh, &req->task);
-        if (result == STEP_WAIT) {
-            return STEP_AGAIN;
-        }
-        return result == STEP_NEXT ? STEP_REPEAT : result;
+        return request_refresh(req, request);
     }
-    if (unknown->grantee == ACL_BY_EMAIL) {
+    if (by_email) {
         return s3_fail(req, S3_UnresolvableGrantByEmailAddress, NULL);
     }
     (void)s3_fail(req, S3_InvalidArgument, "Invalid id");
     s3_error_detail(req, "ArgumentName", SLICE("CanonicalUser/ID"));
-    s3_error_detail(req, "ArgumentValue", s3_slice(unknown->user));
+    s3_error_detail(req, "ArgumentValue", unknown);
     return STEP_FAIL;
-}
-
-/* Where ACLs are off, only what gives the bucket's owner full control and nobody else anything may
- * be asked for: as AWS does, "private" by the owner himself, but not by others. */
-static enum step_result request_while_off(struct s3_request *req, struct acl_request *request)
-{
-    bool fine = request_gives_to_bucket_owner(req) ||
-                acl_is_private(request->acl, s3_slice(req->bucket->owner));
-
-    request->acl = NULL;
-    return fine ? STEP_NEXT : s3_fail(req, S3_AccessControlListNotSupported, NULL);
 }
 
 /* ---- Objects that are being written ---- */
@@ -170,6 +196,7 @@ static enum step_result request_for_write(struct s3_request *req, struct acl_req
     bool off = rule == OWNERSHIP_ENFORCED;
     bool the_buckets = off || req->auth.user.len == 0 ||
                        (rule == OWNERSHIP_PREFERRED && request_gives_to_bucket_owner(req));
+    enum s3_error error;
 
     request->owner = the_buckets ? bucket_owner : req->auth.user;
     request->acl = request_headers(req, off ? req->auth.user : request->owner, bucket_owner);
@@ -177,14 +204,22 @@ static enum step_result request_for_write(struct s3_request *req, struct acl_req
     if (req->error != S3_OK) {
         return STEP_FAIL;
     }
-    return off ? request_while_off(req, request) : request_not_blocked(req, request->acl);
+    error = request_verdict(req, request->acl);
+    if (error != S3_OK) {
+        return request_refuse(req, request, error);
+    }
+    request->acl = off ? NULL : request->acl;
+    return STEP_NEXT;
 }
 
 enum step_result s3_acl_from_request(struct s3_request *req, struct acl_request *request)
 {
-    if (request->generation != req->bucket->generation &&
-        request_for_write(req, request) == STEP_FAIL) {
-        return STEP_FAIL;
+    if (request->generation != req->bucket->generation) {
+        enum step_result result = request_for_write(req, request);
+
+        if (result != STEP_NEXT) {
+            return result;
+        }
     }
     return request_users(req, request);
 }
@@ -193,11 +228,10 @@ enum step_result s3_acl_to_record(struct s3_request *req, struct acl_request *re
                                   Kist__Record *record)
 {
     if (request->generation != req->bucket->generation) {
-        if (request_for_write(req, request) == STEP_FAIL) {
-            return STEP_FAIL;
-        }
-        request->refreshed = true; /* they were there a moment ago: the view need not be newer */
-        if (request_users(req, request) == STEP_FAIL) {
+        /* The view that it is judged by now was made after a refresh. */
+        request->refreshed = true;
+        if (request_for_write(req, request) != STEP_NEXT ||
+            request_users(req, request) != STEP_NEXT) {
             return STEP_FAIL;
         }
     }
@@ -208,34 +242,36 @@ enum step_result s3_acl_to_record(struct s3_request *req, struct acl_request *re
 
 /* ---- Operations on ACLs ---- */
 
-static enum step_result request_for_acl(struct s3_request *req, struct acl_request *request,
-                                        struct slice owner, bool off)
+enum step_result s3_acl_for_object(struct s3_request *req, struct acl_request *request,
+                                   struct slice owner)
 {
+    bool off = acl_ownership(req->bucket) == OWNERSHIP_ENFORCED;
+
     if (request->generation == 0) {
+        enum s3_error error;
+
         request->owner = owner;
         request->generation = req->bucket->generation;
-        request->acl = request_headers_or_document(req, off ? req->auth.user : owner, owner,
+        request->acl = request_headers_or_document(req, off ? req->auth.user : owner,
                                                    s3_slice(req->bucket->owner));
-        if (request->acl == NULL || (off ? request_while_off(req, request)
-                                         : request_not_blocked(req, request->acl)) == STEP_FAIL) {
+        if (request->acl == NULL) {
             return STEP_FAIL;
         }
+        error = request_verdict(req, request->acl);
+        if (error != S3_OK) {
+            return request_refuse(req, request, error);
+        }
+        request->acl = off ? NULL : request->acl;
     }
     return request_users(req, request);
 }
 
-enum step_result s3_acl_for_object(struct s3_request *req, struct acl_request *request,
-                                   struct slice owner)
-{
-    return request_for_acl(req, request, owner, acl_ownership(req->bucket) == OWNERSHIP_ENFORCED);
-}
-
 enum step_result s3_acl_for_bucket(struct s3_request *req, struct acl_request *request)
 {
-    if (acl_ownership(req->bucket) == OWNERSHIP_ENFORCED) {
-        return s3_fail(req, S3_AccessControlListNotSupported, NULL); /* "private", too (AWS) */
+    if (acl_ownership(req->bucket) == OWNERSHIP_ENFORCED) { /* "private" is refused, too (AWS) */
+        return request_refuse(req, request, S3_AccessControlListNotSupported);
     }
-    return request_for_acl(req, request, s3_slice(req->bucket->owner), false);
+    return s3_acl_for_object(req, request, s3_slice(req->bucket->owner));
 }
 
 enum step_result s3_acl_for_new_bucket(struct s3_request *req, struct acl_request *request,

@@ -49,7 +49,7 @@ static enum step_result put_lock_period(struct s3_request *req, const char *name
         (void)s3_fail(req, S3_InvalidArgument,
                       negative || value == 0
                           ? "Default retention period must be a positive integer value."
-                          : "Default retention period cannot be longer than 100 years.");
+                          : "Default retention period too large.");
         s3_error_detail(req, "ArgumentName", slice_str(name));
         return STEP_FAIL;
     }

@@ -75,6 +75,8 @@ const struct s3_handler put_bucket_ownership = {
     .flags = BODY_DOCUMENT,
     .steps =
         {
+                {"refresh", setting_refresh}, /* the bucket's ACL may be a reason to say no */
+            {"confirm", setting_confirm},
                 {"check", put_ownership_check},
                 {"write", setting_write},
                 {"reply", setting_reply},

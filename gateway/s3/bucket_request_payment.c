@@ -1,20 +1,22 @@
 /*
- * GetBucketRequestPayment, PutBucketRequestPayment. Nobody is billed here, so "Requester", which
- * would have to refuse callers who do not agree to pay, answers 501.
+ * GetBucketRequestPayment, PutBucketRequestPayment. Nobody is billed here; under "Requester"
+ * callers other than the owner must say that they would pay (judge.c), as their programs do at AWS.
  */
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/setting.h"
 
-enum { PAYER_OWNER = 1 };
+enum { PAYER_OWNER = 1, PAYER_REQUESTER = 2 };
 
 static enum step_result get_payment_reply(struct task *task)
 {
     struct s3_request *req = S3_REQUEST_OF(task);
+    const Kist__RequestPayment *payment = s3_settings(req->bucket)->request_payment;
+    bool requester = payment != NULL && payment->payer == PAYER_REQUESTER;
     struct xml_writer xml;
 
     s3_xml_begin(req, &xml);
     xml_writer_open_ns(&xml, "RequestPaymentConfiguration", XML_NS_S3);
-    xml_writer_str(&xml, "Payer", "BucketOwner");
+    xml_writer_str(&xml, "Payer", requester ? "Requester" : "BucketOwner");
     xml_writer_close(&xml);
     return s3_reply_xml(req, 200);
 }
@@ -30,15 +32,12 @@ static enum step_result put_payment_check(struct task *task)
     if (root == NULL) {
         return STEP_FAIL;
     }
-    if (slice_eq(payer, SLICE("Requester"))) {
-        return s3_fail(req, S3_NotImplemented, "The payer Requester is not implemented.");
-    }
-    if (!slice_eq(payer, SLICE("BucketOwner"))) {
+    if (!slice_eq(payer, SLICE("BucketOwner")) && !slice_eq(payer, SLICE("Requester"))) {
         return s3_fail(req, S3_MalformedXML, NULL);
     }
     payment = arena_alloc(req->arena, sizeof(*payment));
     kist__request_payment__init(payment);
-    payment->payer = PAYER_OWNER;
+    payment->payer = slice_eq(payer, SLICE("Requester")) ? PAYER_REQUESTER : PAYER_OWNER;
     setting_begin(op, SETTING_REQUEST_PAYMENT)->request_payment = payment;
     return STEP_NEXT;
 }

@@ -221,6 +221,8 @@ class TestGrants:
         """A list cannot give a bucket away."""
         with refused(403, "AccessDenied"):
             s3.put_bucket_acl(Bucket=lists, AccessControlPolicy=policy(OTHER[0], user("root", "FULL_CONTROL")))
+        with refused(400, "InvalidArgument"):
+            s3.put_bucket_acl(Bucket=lists, AccessControlPolicy=policy("no-such-user", user("root", "FULL_CONTROL")))
 
 
 class TestOwnership:
@@ -323,6 +325,17 @@ class TestAccess:
         s3.put_bucket_acl(Bucket=lists, AccessControlPolicy=policy("root", user(OTHER[0], "WRITE_ACP")))
         other.put_bucket_acl(Bucket=lists, ACL="private")
         assert grants(s3.get_bucket_acl(Bucket=lists)) == [("root", "FULL_CONTROL")]
+
+
+    def test_requester_pays(self, s3, other, nobody, lists, refused):
+        """Requester: strangers must say that they pay, and nobody in particular cannot."""
+        s3.put_object(Bucket=lists, Key="a", Body=b"x", ACL="public-read")
+        s3.put_bucket_request_payment(Bucket=lists, RequestPaymentConfiguration={"Payer": "Requester"})
+        for client, more in ((other, {}), (nobody, {}), (nobody, {"RequestPayer": "requester"})):
+            with refused(403, "AccessDenied"):
+                client.get_object(Bucket=lists, Key="a", **more)
+        assert other.get_object(Bucket=lists, Key="a", RequestPayer="requester")["RequestCharged"] == "requester"
+        assert s3.get_object(Bucket=lists, Key="a")["Body"].read() == b"x"
 
 
 class TestBlock:

@@ -242,12 +242,12 @@ class TestPublicAccessBlock:
 
 
 class TestRequestPayment:
-    def test_owner_only(self, s3, bucket, refused):
-        """The bucket's owner pays; that a requester would is not pretended."""
+    def test_life(self, s3, bucket, refused):
+        """The owner pays unless told otherwise (whom Requester keeps out: test_acl.py)."""
         assert s3.get_bucket_request_payment(Bucket=bucket)["Payer"] == "BucketOwner"
-        s3.put_bucket_request_payment(Bucket=bucket, RequestPaymentConfiguration={"Payer": "BucketOwner"})
-        with refused(501, "NotImplemented"):
-            s3.put_bucket_request_payment(Bucket=bucket, RequestPaymentConfiguration={"Payer": "Requester"})
+        for payer in ("Requester", "BucketOwner"):
+            s3.put_bucket_request_payment(Bucket=bucket, RequestPaymentConfiguration={"Payer": payer})
+            assert s3.get_bucket_request_payment(Bucket=bucket)["Payer"] == payer
         with refused(400, "MalformedXML"):
             s3.put_bucket_request_payment(Bucket=bucket, RequestPaymentConfiguration={"Payer": "Nobody"})
 
