@@ -146,20 +146,26 @@ static void producer_close(struct kafka *kafka)
 static void produce(struct kafka *kafka, uint32_t index)
 {
     const struct sink_message *message = &kafka->batch->messages[index];
-    rd_kafka_resp_err_t code = rd_kafka_producev(
-        kafka->producer, RD_KAFKA_V_TOPIC(kafka->options.topic),
-        RD_KAFKA_V_KEY((void *)(uintptr_t)message->key.data, message->key.len),
-        RD_KAFKA_V_VALUE((void *)(uintptr_t)message->body.data, message->body.len),
-        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_OPAQUE(&kafka->states[index]),
-        RD_KAFKA_V_END);
+    const rd_kafka_vu_t fields[] = {
+        {.vtype = RD_KAFKA_VTYPE_TOPIC,    .u.cstr = kafka->options.topic                  },
+        {.vtype = RD_KAFKA_VTYPE_KEY,
+         .u.mem = {.ptr = (void *)(uintptr_t)message->key.data, .size = message->key.len}  },
+        {.vtype = RD_KAFKA_VTYPE_VALUE,
+         .u.mem = {.ptr = (void *)(uintptr_t)message->body.data, .size = message->body.len}},
+        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY                      },
+        {.vtype = RD_KAFKA_VTYPE_OPAQUE,   .u.ptr = &kafka->states[index]                  },
+    };
+    rd_kafka_error_t *refused =
+        rd_kafka_produceva(kafka->producer, fields, sizeof(fields) / sizeof(fields[0]));
 
     kafka->states[index] = KAFKA_WAITS;
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (refused == NULL) {
         kafka->waiting += 1;
         return;
     }
     kafka->states[index] = KAFKA_FAILED;
-    (void)error_set(&kafka->error, RC_IO, "%s", rd_kafka_err2str(code));
+    (void)error_set(&kafka->error, RC_IO, "%s", rd_kafka_error_string(refused));
+    rd_kafka_error_destroy(refused);
 }
 
 /* Every message is reported within message.timeout.ms; earlier when we stop. */

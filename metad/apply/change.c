@@ -158,7 +158,7 @@ static void change_note_gone(struct apply *apply, const Kist__Bucket *bucket, st
 }
 
 void change_note(struct apply *apply, Kist__ChangeKind kind, uint64_t bucket_id, struct slice key,
-                 const Kist__Record *record, struct slice user, struct slice source_key)
+                 const Kist__Record *record, struct change_by by)
 {
     const Kist__Bucket *bucket = apply_bucket(apply, bucket_id);
     Kist__Change change = KIST__CHANGE__INIT;
@@ -167,13 +167,13 @@ void change_note(struct apply *apply, Kist__ChangeKind kind, uint64_t bucket_id,
         return;
     }
     if (kind == KIST__CHANGE_KIND__CHANGE_RENAME) {
-        change_note_gone(apply, bucket, source_key, user);
+        change_note_gone(apply, bucket, by.source_key, by.user);
     }
     change_fill(apply, &change, bucket, record);
     change.kind = kind;
     change.key = message_field(key);
-    change.user = message_field(user);
-    change.source_key = message_field(source_key);
+    change.user = message_field(by.user);
+    change.source_key = message_field(by.source_key);
     change_add(apply, &change, bucket->settings);
 }
 

@@ -10,11 +10,15 @@
 
 #include "metad/apply/apply.h"
 
+struct change_by {
+    struct slice user;       /* who did it; may be empty */
+    struct slice source_key; /* of a rename, else empty */
+};
+
 /* Called by whatever changes a version (version.c). Nothing when the bucket does not want it.
- * `source_key`: of a rename, else empty. `user`: who did it, may be empty. `record`: the version
- * that was made or is gone; NULL: it is not known. */
+ * `record`: the version that was made or is gone; NULL: it is not known. */
 void change_note(struct apply *apply, Kist__ChangeKind kind, uint64_t bucket_id, struct slice key,
-                 const Kist__Record *record, struct slice user, struct slice source_key);
+                 const Kist__Record *record, struct change_by by);
 
 /* A setting of a bucket is about to be put (PUT_SETTING): `value` is what will be stored, `old`
  * what was. Notes when a feed began; tells new targets of a notification (s3:TestEvent). */

@@ -244,8 +244,9 @@ static void note_change(struct version_key *key, const struct version_cause *cau
                         Kist__ChangeKind kind, const Kist__Record *record)
 {
     if (cause->kind != KIST__CHANGE_KIND__CHANGE_NONE) {
-        change_note(key->apply, kind, key->bucket_id, key->key, record, cause->user,
-                    cause->source_key);
+        const struct change_by by = {.user = cause->user, .source_key = cause->source_key};
+
+        change_note(key->apply, kind, key->bucket_id, key->key, record, by);
     }
 }
 
