@@ -123,13 +123,16 @@ static struct access_decision access_allow(const struct access_request *request,
     const Kist__PublicAccessBlock *block = access_block(request->bucket);
     bool owner = access_is_owner(request->bucket, request->policy.user);
     bool restricted = facts->is_public && block != NULL && block->restrict_public_buckets;
-    unsigned answers = restricted ? 0 : facts->verdict.answers;
+    unsigned answers = facts->verdict.answers;
 
     if (request->policy.is_root) {
         return access_answer(ACCESS_YES, ACCESS_BY_ROOT, 0);
     }
     if (owner && facts->own && !facts->unknown) {
         return access_answer(ACCESS_YES, ACCESS_BY_OWNER, 0);
+    }
+    if (restricted && !owner) {
+        return access_answer(ACCESS_NO, ACCESS_BY_RESTRICTION, 0); /* whatever else allows it */
     }
     if ((answers & POLICY_ALLOWS) != 0 && facts->own && !facts->unknown) {
         return access_answer(ACCESS_YES, ACCESS_BY_POLICY, facts->verdict.statement);
@@ -143,7 +146,7 @@ static struct access_decision access_allow(const struct access_request *request,
     if (facts->unknown || (answers & POLICY_MAY_ALLOW) != 0) {
         return access_answer(ACCESS_OBJECT_DECIDES, ACCESS_BY_OBJECT, 0);
     }
-    return access_answer(ACCESS_NO, restricted ? ACCESS_BY_RESTRICTION : ACCESS_BY_NOBODY, 0);
+    return access_answer(ACCESS_NO, ACCESS_BY_NOBODY, 0);
 }
 
 struct access_decision access_decide(const struct access_request *request)

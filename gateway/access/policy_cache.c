@@ -45,6 +45,11 @@ void policy_cache_free(struct policy_cache *cache)
     mem_free(cache);
 }
 
+size_t policy_cache_bytes(const struct policy_cache *cache)
+{
+    return cache->bytes;
+}
+
 const struct policy *policy_cache_get(struct policy_cache *cache, const Kist__Bucket *bucket)
 {
     size_t slot = bucket->id % CACHE_SLOTS;

@@ -10,6 +10,7 @@ struct policy_cache;
 
 struct policy_cache *policy_cache_new(void);
 void policy_cache_free(struct policy_cache *cache);
+size_t policy_cache_bytes(const struct policy_cache *cache);
 /* The bucket's policy. NULL: it has one that cannot be read (a later release wrote it). */
 const struct policy *policy_cache_get(struct policy_cache *cache, const Kist__Bucket *bucket);
 

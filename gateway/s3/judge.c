@@ -202,8 +202,10 @@ static void judge_find_actions(const struct s3_request *req, struct judge_action
     }
 }
 
-/* Asks for all actions of the request; the answer is the weakest one. */
-static enum access_answer judge_all(const struct s3_request *req)
+/* Asks for all actions of the request; the answer is the weakest one. `no`: the question that was
+ * answered so. */
+static enum access_answer judge_all(const struct s3_request *req, struct judge *no,
+                                    enum access_reason *reason)
 {
     struct judge_actions actions = {0};
     enum access_answer answer = ACCESS_YES;
@@ -218,6 +220,8 @@ static enum access_answer judge_all(const struct s3_request *req)
         judge.access.policy.object_known |= actions.creates; /* the new one has nothing yet */
         decision = judge_decide(&judge);
         if (decision.answer == ACCESS_NO) {
+            *no = judge;
+            *reason = decision.reason;
             return ACCESS_NO;
         }
         answer = decision.answer == ACCESS_OBJECT_DECIDES ? ACCESS_OBJECT_DECIDES : answer;
@@ -252,9 +256,32 @@ static enum s3_error judge_no(struct s3_request *req)
     return S3_AccessDenied;
 }
 
+/* As AWS words it: who is denied by a policy is told so, who is not allowed learns nothing. */
+static enum s3_error judge_say_no(struct s3_request *req, const struct judge *no,
+                                  enum access_reason reason)
+{
+    const struct policy_request *policy = &no->access.policy;
+    struct policy_values who = {0};
+
+    if (reason != ACCESS_BY_DENY ||
+        !judge_value(policy, POLICY_KEY_PRINCIPAL_ARN, SLICE_EMPTY, &who)) {
+        return judge_no(req);
+    }
+    (void)s3_fail(req, S3_AccessDenied, NULL);
+    req->error_text = arena_printf(
+        req->arena,
+        "User: %.*s is not authorized to perform: s3:%s on resource: \"arn:aws:s3:::%.*s\" with an "
+        "explicit deny in a resource-based policy",
+        (int)who.items[0].len, who.items[0].data, policy_actions[policy->action].name,
+        (int)policy->resource.len, policy->resource.data);
+    return S3_AccessDenied;
+}
+
 enum s3_error judge_request(struct s3_request *req)
 {
     struct slice expected = s3_header(req, "x-amz-expected-bucket-owner");
+    enum access_reason reason = ACCESS_BY_NOBODY;
+    struct judge no;
     enum access_answer answer;
 
     req->object_known = false;
@@ -269,9 +296,11 @@ enum s3_error judge_request(struct s3_request *req)
     if ((req->op->handler->flags & CHECKS_KEYS) != 0) {
         return judge_payer(req) ? S3_OK : judge_no(req);
     }
-    answer = judge_all(req);
-    if (answer == ACCESS_NO ||
-        (answer == ACCESS_OBJECT_DECIDES && (req->op->handler->flags & CHECKS_OBJECT) == 0) ||
+    answer = judge_all(req, &no, &reason);
+    if (answer == ACCESS_NO) {
+        return judge_say_no(req, &no, reason);
+    }
+    if ((answer == ACCESS_OBJECT_DECIDES && (req->op->handler->flags & CHECKS_OBJECT) == 0) ||
         !judge_payer(req)) {
         return judge_no(req);
     }
@@ -301,6 +330,8 @@ static enum step_result judge_absent(struct s3_request *req, const Kist__Bucket 
 enum step_result s3_check_object(struct s3_request *req, const Kist__Record *record)
 {
     bool decides = req->object_decides;
+    enum access_reason reason = ACCESS_BY_NOBODY;
+    struct judge no;
 
     req->object_decides = false;
     req->object_known = true;
@@ -308,10 +339,11 @@ enum step_result s3_check_object(struct s3_request *req, const Kist__Record *rec
     if (record == NULL) {
         return judge_absent(req, req->bucket, req->key);
     }
-    if (!decides || judge_all(req) == ACCESS_YES) {
+    if (!decides || judge_all(req, &no, &reason) == ACCESS_YES) {
         return STEP_NEXT;
     }
-    return s3_fail(req, S3_AccessDenied, NULL);
+    (void)judge_say_no(req, &no, reason);
+    return STEP_FAIL;
 }
 
 enum step_result s3_check_key(struct s3_request *req, const char *action,
