@@ -1,4 +1,4 @@
-"""Presigned URLs as boto3 makes them without being told: version 2 for us-east-1, version 4 elsewhere."""
+"""Presigned URLs as boto3 makes them without being told: version 2 for us-east-1 (--sigv2 on), version 4 elsewhere."""
 import time
 import urllib.error
 import urllib.parse
@@ -8,7 +8,8 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from kist import ACCESS_KEY, SECRET_KEY
+from kist import ACCESS_KEY, SECRET_KEY, Server
+from raw import Raw
 
 KEYS = ["plain", "a b", "ü/ß", "x=y&z", "a+b", "%41"]
 
@@ -22,6 +23,22 @@ def fetch(url, method="GET", body=None, headers=None):
             return reply.status, reply.read(), reply.headers
     except urllib.error.HTTPError as error:
         return error.code, error.read(), error.headers
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(arguments=["--domain", "s3.localhost", "--sigv2", "on"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def s3(server):
+    return server.client()
+
+
+@pytest.fixture(scope="module")
+def raw(server):
+    return Raw(server)
 
 
 @pytest.fixture(params=["s3", "s3v4"])
