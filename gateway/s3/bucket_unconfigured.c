@@ -15,19 +15,13 @@ struct unconfigured {
 };
 
 static const struct unconfigured unconfigured_ops[] = {
-    {"GetBucketAccelerateConfiguration",           "AccelerateConfiguration",                false, S3_OK                                            },
-    {"GetBucketAnalyticsConfiguration",            NULL,                                     false, S3_NoSuchConfiguration                           },
-    {"GetBucketEncryption",                        NULL,                                     false, S3_ServerSideEncryptionConfigurationNotFoundError},
-    {"GetBucketIntelligentTieringConfiguration",   NULL,                                     false, S3_NoSuchConfiguration                           },
-    {"GetBucketInventoryConfiguration",            NULL,                                     false, S3_NoSuchConfiguration                           },
-    {"GetBucketLogging",                           "BucketLoggingStatus",                    false, S3_OK                                            },
-    {"GetBucketMetricsConfiguration",              NULL,                                     false, S3_NoSuchConfiguration                           },
-    {"GetBucketReplication",                       NULL,                                     false, S3_ReplicationConfigurationNotFoundError         },
-    {"ListBucketAnalyticsConfigurations",          "ListBucketAnalyticsConfigurationResult", true,  S3_OK                                            },
-    {"ListBucketIntelligentTieringConfigurations",
-     "ListBucketIntelligentTieringConfigurationsOutput",                                     true,  S3_OK                                            },
-    {"ListBucketInventoryConfigurations",          "ListInventoryConfigurationsResult",      true,  S3_OK                                            },
-    {"ListBucketMetricsConfigurations",            "ListMetricsConfigurationsResult",        true,  S3_OK                                            },
+#define EMPTY(op, root)  {#op, (root), false, S3_OK},
+#define LIST(op, root)   {#op, (root), true, S3_OK},
+#define ABSENT(op, code) {#op, NULL, false, S3_##code},
+#include "gateway/s3/unconfigured.def"
+#undef EMPTY
+#undef LIST
+#undef ABSENT
 };
 
 static enum step_result unconfigured_reply(struct task *task)

@@ -395,15 +395,28 @@ static void bucket_set(struct fake_meta *meta, struct fake_bucket *bucket,
     }
 }
 
+/* As the apply: whoever asks for it again learns what it is. */
+static Kist__Outcome bucket_taken(const struct fake_bucket *bucket, struct meta_write *call)
+{
+    const Kist__CreateBucket *create = (const Kist__CreateBucket *)call->message;
+    Kist__Bucket *found = arena_alloc(call->arena, sizeof(*found));
+
+    kist__bucket__init(found);
+    found->id = bucket->id;
+    found->owner = message_field(bucket->owner);
+    found->settings = bucket_settings(bucket, call->arena);
+    call->reply->bucket = found;
+    return slice_eq(bucket->owner, message_bytes(create->owner)) ? KIST__OUTCOME__BUCKET_OWNED
+                                                                 : KIST__OUTCOME__BUCKET_EXISTS;
+}
+
 static Kist__Outcome write_create_bucket(struct fake_meta *meta, struct meta_write *call)
 {
     const Kist__CreateBucket *create = (const Kist__CreateBucket *)call->message;
 
     for (size_t i = 0; i < meta->bucket_count; i++) {
         if (slice_eq(meta->buckets[i].name, message_bytes(create->name))) {
-            return slice_eq(meta->buckets[i].owner, message_bytes(create->owner))
-                       ? KIST__OUTCOME__BUCKET_OWNED
-                       : KIST__OUTCOME__BUCKET_EXISTS;
+            return bucket_taken(&meta->buckets[i], call);
         }
     }
     ASSERT(meta->bucket_count < FAKE_META_BUCKETS_MAX);

@@ -179,9 +179,9 @@ static void not_implemented_and_not_allowed(void **state)
     struct s3_fixture *f = *state;
 
     make_bucket(f, "bucket");
-    s3_send(f, "GET", "/bucket?replication", "", SLICE_EMPTY);
+    s3_send(f, "GET", "/bucket?abac", "", SLICE_EMPTY);
     assert_error(f, 501, "NotImplemented");
-    assert_true(s3_body_has(f, "GetBucketReplication"));
+    assert_true(s3_body_has(f, "GetBucketAbac"));
     s3_send(f, "POST", "/bucket/key", "", SLICE_EMPTY);
     assert_error(f, 405, "MethodNotAllowed");
     s3_send(f, "GET", "/bucket?acl&policy", "", SLICE_EMPTY);

@@ -317,8 +317,6 @@ static void unsupported_headers(void **state)
     static const char *const headers[] = {
         "x-amz-server-side-encryption: AES256\r\n",
         "x-amz-server-side-encryption-customer-algorithm: AES256\r\n",
-        "x-amz-acl: public-read\r\n",
-        "x-amz-grant-read: id=1\r\n",
         "x-amz-storage-class: GLACIER\r\n",
         "x-amz-write-offset-bytes: 0\r\n",
     };
@@ -335,6 +333,10 @@ static void unsupported_headers(void **state)
     want_error(f, "InvalidStorageClass", "PUT", "/bucket/key", "x-amz-storage-class: FAST\r\n",
                SLICE("x"));
     want_error(f, "InvalidArgument", "PUT", "/bucket/key", "x-amz-acl: everybody\r\n", SLICE("x"));
+    want_error(f, "AccessControlListNotSupported", "PUT", "/bucket/key",
+               "x-amz-acl: public-read\r\n", SLICE("x"));
+    want_error(f, "AccessControlListNotSupported", "PUT", "/bucket/key",
+               "x-amz-grant-read: id=1\r\n", SLICE("x"));
     want(f, 200, "PUT", "/bucket/key", "x-amz-acl: private\r\nx-amz-storage-class: STANDARD\r\n",
          SLICE("x"));
     want_error(f, "InvalidArgument", "GET", "/bucket/key?versionId=abc", "", SLICE_EMPTY);
@@ -387,7 +389,8 @@ static void batch_delete(void **state)
     want(f, 200, "POST", "/bucket?delete", crc32_header(f, body), body);
     assert_true(s3_body_has(f, "<Deleted><Key>a</Key></Deleted>"));
     assert_true(s3_body_has(f, "<Deleted><Key>none</Key></Deleted>"));
-    assert_true(s3_body_has(f, "<Error><Key>v</Key><VersionId>x</VersionId><Code>NoSuchVersion</Code>"));
+    assert_true(
+        s3_body_has(f, "<Error><Key>v</Key><VersionId>x</VersionId><Code>NoSuchVersion</Code>"));
     assert_true(s3_body_has(f, "<Error><Key>c</Key><Code>PreconditionFailed</Code>"));
     assert_null(fake_meta_object(&f->meta, "bucket", "a"));
     assert_non_null(fake_meta_object(&f->meta, "bucket", "c"));
