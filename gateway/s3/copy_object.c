@@ -29,6 +29,7 @@ struct copy_object {
     Kist__Record record;
     Kist__Conditions conditions;
     Kist__Conditions source_conditions;
+    Kist__Header *redirect;            /* the request's, beside metadata that is copied */
     enum checksum_algorithm algorithm; /* asked for by x-amz-checksum-algorithm */
     struct source_digest digest;
     Kist__Checksum *checksums[1];
@@ -74,17 +75,14 @@ static enum step_result copy_check_metadata(struct copy_object *op)
                        &op->message.replace) == STEP_FAIL) {
         return STEP_FAIL;
     }
-    if (op->message.replace) {
-        return s3_record_from_request(req, &op->record);
+    if (s3_record_from_request(req, &op->record) == STEP_FAIL) {
+        return STEP_FAIL; /* also of headers that a COPY does not keep */
     }
-    if (s3_header(req, "x-amz-website-redirect-location").len > 0) {
-        (void)s3_fail(
-            req, S3_NotImplemented,
-            "x-amz-website-redirect-location needs x-amz-metadata-directive: REPLACE here.");
-        s3_error_detail(req, "Header", SLICE("x-amz-website-redirect-location"));
-        return STEP_FAIL;
+    if (!op->message.replace) {
+        op->redirect = s3_record_redirect(&op->record);
+        op->record = (Kist__Record)KIST__RECORD__INIT;
+        s3_record_identity(req, &op->record);
     }
-    s3_record_identity(req, &op->record);
     return STEP_NEXT;
 }
 
@@ -122,7 +120,7 @@ static bool copy_is_idle(const struct copy_object *op)
 {
     const struct s3_request *req = &op->base;
 
-    return !op->message.replace && op->source.version.len == 0 &&
+    return !op->message.replace && op->redirect == NULL && op->source.version.len == 0 &&
            slice_eq(op->source.bucket_name, req->bucket_name) &&
            slice_eq(op->source.key, req->key) && s3_header(req, "x-amz-storage-class").len == 0;
 }
@@ -216,6 +214,33 @@ static enum step_result copy_digest(struct task *task)
 
 /* ---- Copy ---- */
 
+/* A redirect of the source is never copied, one of the request is kept whatever the directive
+ * (AWS): then the metadata that was looked up goes into the command, for that version alone. */
+static void copy_redirect(struct copy_object *op)
+{
+    const Kist__Record *source = op->source.get.record;
+    Kist__Header *old = s3_record_redirect(source);
+
+    if (op->message.replace || (op->redirect == NULL && old == NULL)) {
+        return;
+    }
+    op->record.content_type = source->content_type;
+    op->record.metadata = source->metadata;
+    op->record.n_metadata = source->n_metadata;
+    op->record.headers =
+        arena_alloc_raw(op->base.arena, (source->n_headers + 1) * sizeof(*op->record.headers));
+    for (size_t i = 0; i < source->n_headers; i++) {
+        if (source->headers[i] != old) {
+            op->record.headers[op->record.n_headers++] = source->headers[i];
+        }
+    }
+    if (op->redirect != NULL) {
+        op->record.headers[op->record.n_headers++] = op->redirect;
+    }
+    op->message.replace = true;
+    op->message.source_stamp = source->stamp;
+}
+
 static enum step_result copy_commit(struct task *task)
 {
     struct copy_object *op = copy_of(task);
@@ -231,6 +256,7 @@ static enum step_result copy_commit(struct task *task)
     if (s3_acl_to_record(req, &op->acl, &op->record) == STEP_FAIL) {
         return STEP_FAIL;
     }
+    copy_redirect(op);
     op->copy_id = gateway_new_id(req->gateway);
     op->message.source_bucket_id = op->source.bucket->id;
     op->message.source_generation = op->source.bucket->generation;

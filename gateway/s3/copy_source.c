@@ -4,6 +4,7 @@
 #include "common/codec/percent.h"
 #include "common/codec/utf8.h"
 #include "gateway/s3/object_lookup.h"
+#include "gateway/s3/router.h"
 
 /* Offset of the last "?versionId=", or text.len: a key may hold question marks of its own. */
 static size_t copy_source_version_at(struct slice text)
@@ -18,8 +19,8 @@ static size_t copy_source_version_at(struct slice text)
     return text.len;
 }
 
-bool copy_source_split(struct arena *arena, struct slice header, struct copy_source *source,
-                       struct slice *version)
+const char *copy_source_split(struct arena *arena, struct slice header, struct copy_source *source,
+                              struct slice *version)
 {
     size_t mark = copy_source_version_at(header);
     struct slice text;
@@ -27,42 +28,43 @@ bool copy_source_split(struct arena *arena, struct slice header, struct copy_sou
 
     *version = SLICE_EMPTY;
     if (!percent_decode(arena, slice_of(header.data, mark), false, &text) || !utf8_valid(text)) {
-        return false;
+        return "Invalid copy source encoding";
     }
     if (text.len > 0 && text.data[0] == '/') {
         text = slice_after(text, 1);
     }
     slash = slice_find(text, '/');
-    if (slash == 0 || slash + 1 >= text.len) {
-        return false;
+    if (!router_bucket_name_valid(slice_of(text.data, slash))) {
+        return "Invalid copy source bucket name";
     }
     source->bucket_name = slice_of(text.data, slash);
     source->key = slice_after(text, slash + 1);
-    if (source->key.len > LIMIT_KEY_BYTES) {
-        return false;
+    if (source->key.len == 0 || source->key.len > LIMIT_KEY_BYTES) {
+        return "Invalid copy source object key";
     }
     if (mark == header.len) {
-        return true;
+        return NULL;
     }
     *version = slice_after(header, mark + sizeof("?versionId=") - 1);
     if (version->data == NULL) {
         *version = SLICE("");
     }
-    return true;
+    return NULL;
 }
 
 enum step_result copy_source_parse(struct s3_request *req, struct copy_source *source)
 {
     struct slice header = s3_header(req, "x-amz-copy-source");
     struct slice version;
+    const char *problem;
 
     source->version = SLICE_EMPTY;
-    if (copy_source_split(req->arena, header, source, &version)) {
+    problem = copy_source_split(req->arena, header, source, &version);
+    if (problem == NULL) {
         return version.data == NULL ? STEP_NEXT
                                     : s3_version_read(req, "versionId", version, &source->version);
     }
-    (void)s3_fail(req, S3_InvalidArgument,
-                  "Copy Source must mention the source bucket and key: sourcebucket/sourcekey");
+    (void)s3_fail(req, S3_InvalidArgument, problem);
     s3_error_detail(req, "ArgumentName", SLICE("x-amz-copy-source"));
     s3_error_detail(req, "ArgumentValue", header);
     return STEP_FAIL;

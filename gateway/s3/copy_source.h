@@ -26,9 +26,10 @@ struct copy_source {
 };
 
 /* The header's text into bucket and key: "bucket/key", "/bucket/key", percent-encoded, with or
- * without "?versionId=<id>", which goes into `version` (data NULL: not given). False: malformed. */
-bool copy_source_split(struct arena *arena, struct slice header, struct copy_source *source,
-                       struct slice *version);
+ * without "?versionId=<id>", which goes into `version` (data NULL: not given). Returns what is
+ * wrong with it, or NULL. */
+const char *copy_source_split(struct arena *arena, struct slice header, struct copy_source *source,
+                              struct slice *version);
 
 enum step_result copy_source_parse(struct s3_request *req, struct copy_source *source);
 /* Looks in the view; starts a refresh when the answer would be no. */

@@ -167,6 +167,16 @@ enum step_result s3_record_from_request(struct s3_request *req, Kist__Record *re
     return record_metadata(req, record);
 }
 
+Kist__Header *s3_record_redirect(const Kist__Record *record)
+{
+    for (size_t i = 0; i < record->n_headers; i++) {
+        if (slice_eq_str(s3_slice(record->headers[i]->name), "x-amz-website-redirect-location")) {
+            return record->headers[i];
+        }
+    }
+    return NULL;
+}
+
 enum step_result s3_record_tags_and_lock(struct s3_request *req, Kist__Record *record)
 {
     struct tag_set set;
@@ -213,7 +223,12 @@ struct slice s3_etag(struct arena *arena, struct slice md5, uint32_t part_count,
 
 struct slice s3_record_etag(struct arena *arena, const Kist__Record *record, bool quoted)
 {
-    return s3_etag(arena, s3_slice(record->etag), record->part_count, quoted);
+    uint32_t suffix = record->part_count;
+
+    if (suffix == 0 && record->segments > 1) {
+        suffix = record->segments; /* appended: not the MD5 of its bytes, and clients see it */
+    }
+    return s3_etag(arena, s3_slice(record->etag), suffix, quoted);
 }
 
 struct slice s3_checksum_text(struct arena *arena, const Kist__Checksum *checksum,

@@ -10,6 +10,8 @@
 /* Fills content type, headers, metadata, storage class and owner; the rest of `record` is
  * untouched. STEP_FAIL: MetadataTooLarge and the like. */
 enum step_result s3_record_from_request(struct s3_request *req, Kist__Record *record);
+/* x-amz-website-redirect-location of a record; NULL: none. */
+Kist__Header *s3_record_redirect(const Kist__Record *record);
 /* Tags (x-amz-tagging) and lock (x-amz-object-lock-*). STEP_FAIL: InvalidTag and the like. */
 enum step_result s3_record_tags_and_lock(struct s3_request *req, Kist__Record *record);
 /* Owner and storage class alone (a copy that keeps the source's metadata). */

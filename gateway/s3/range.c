@@ -49,7 +49,7 @@ struct range range_parse(struct slice header, uint64_t size)
     if (header.len <= unit.len || !slice_eq_nocase(slice_of(header.data, unit.len), unit)) {
         return whole;
     }
-    spec = slice_trim(slice_after(header, unit.len));
+    spec = slice_after(header, unit.len);
     dash = slice_find(spec, '-');
     if (dash == spec.len || slice_find(spec, ',') < spec.len) {
         return whole;

@@ -57,10 +57,10 @@ static enum step_result part_copy_check(struct task *task)
 
     if (s3_refuse_unsupported(req) == STEP_FAIL ||
         upload_read_number(req, &op->number) == STEP_FAIL ||
-        upload_read_id(req, &op->upload_id) == STEP_FAIL) {
+        copy_source_parse(req, &op->source) == STEP_FAIL) {
         return STEP_FAIL;
     }
-    return copy_source_parse(req, &op->source);
+    return upload_read_id(req, &op->upload_id);
 }
 
 static enum step_result part_copy_find(struct task *task)

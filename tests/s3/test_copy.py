@@ -98,3 +98,19 @@ def test_checksums_go_along(s3, bucket):
     result = s3.copy_object(Bucket=bucket, Key="to", CopySource=f"{bucket}/k")["CopyObjectResult"]
     head = s3.head_object(Bucket=bucket, Key="to", ChecksumMode="ENABLED")
     assert result["ChecksumSHA256"] == head["ChecksumSHA256"]
+
+
+def test_redirect(s3, bucket, refused):
+    """A website redirect is not copied; the request's own is kept beside copied metadata."""
+    s3.put_object(Bucket=bucket, Key="s", Body=b"x", Metadata={"a": "1"}, CacheControl="no-store",
+                  ContentType="text/plain", WebsiteRedirectLocation="/old")
+    source = {"Bucket": bucket, "Key": "s"}
+    s3.copy_object(Bucket=bucket, Key="k", CopySource=source)
+    head = s3.head_object(Bucket=bucket, Key="k")
+    assert "WebsiteRedirectLocation" not in head and head["Metadata"] == {"a": "1"}
+    s3.copy_object(Bucket=bucket, Key="s", CopySource=source, WebsiteRedirectLocation="/new")
+    head = s3.head_object(Bucket=bucket, Key="s")
+    assert head["WebsiteRedirectLocation"] == "/new" and head["Metadata"] == {"a": "1"}
+    assert (head["CacheControl"], head["ContentType"]) == ("no-store", "text/plain")
+    with refused(400, "InvalidRedirectLocation"):
+        s3.copy_object(Bucket=bucket, Key="k", CopySource=source, WebsiteRedirectLocation="new")

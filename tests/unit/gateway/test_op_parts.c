@@ -212,7 +212,7 @@ static void copy_source_forms(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct copy_source source = {0};
         struct slice version;
-        bool ok = copy_source_split(arena, slice_str(rows[i].header), &source, &version);
+        bool ok = copy_source_split(arena, slice_str(rows[i].header), &source, &version) == NULL;
 
         if (ok != rows[i].ok) {
             print_error("row %zu\n", i);
