@@ -228,3 +228,28 @@ enum step_result s3_source_conditions(struct s3_request *req, Kist__Conditions *
     condition_date(req, "x-amz-copy-source-if-unmodified-since", &out->if_unmodified_since, any);
     return STEP_NEXT;
 }
+
+enum step_result s3_rename_conditions(struct s3_request *req, bool of_source, Kist__Conditions *out,
+                                      bool *any)
+{
+    static const char *const names[2][4] = {
+        {"if-match",                     "if-none-match",                     "if-modified-since", "if-unmodified-since"                    },
+        {"x-amz-rename-source-if-match", "x-amz-rename-source-if-none-match",
+         "x-amz-rename-source-if-modified-since",                                                  "x-amz-rename-source-if-unmodified-since"},
+    };
+    const char *const *name = names[of_source ? 1 : 0];
+    struct slice match = s3_header(req, name[0]);
+    struct slice none_match = s3_header(req, name[1]);
+
+    *out = (Kist__Conditions)KIST__CONDITIONS__INIT;
+    *any = match.data != NULL || none_match.data != NULL;
+    if (match.data != NULL && !condition_single_tag(match, &out->if_match)) {
+        return condition_not_implemented(req, name[0]);
+    }
+    if (none_match.data != NULL && !condition_single_tag(none_match, &out->if_none_match)) {
+        return condition_not_implemented(req, name[1]);
+    }
+    condition_date(req, name[2], &out->if_modified_since, any);
+    condition_date(req, name[3], &out->if_unmodified_since, any);
+    return STEP_NEXT;
+}

@@ -106,6 +106,8 @@ enum s3_error s3_error_from_outcome(Kist__Outcome outcome)
         [KIST__OUTCOME__NO_LOCK_CONFIGURATION] = S3_InvalidRequest,
         [KIST__OUTCOME__RETENTION_SHORTENED] = S3_AccessDenied,
         [KIST__OUTCOME__INVALID_BUCKET_STATE] = S3_InvalidBucketState,
+        [KIST__OUTCOME__INVALID_OFFSET] = S3_InvalidWriteOffset,
+        [KIST__OUTCOME__TOKEN_MISMATCH] = S3_IdempotencyParameterMismatch,
     };
 
     if (outcome < 0 || (size_t)outcome >= ARRAY_LEN(errors) ||

@@ -55,6 +55,7 @@ extern const struct s3_handler put_object_legal_hold;
 extern const struct s3_handler put_object_retention;
 extern const struct s3_handler put_object_tagging;
 extern const struct s3_handler delete_object_tagging;
+extern const struct s3_handler rename_object;
 extern const struct s3_handler restore_object;
 extern const struct s3_handler head_object;
 extern const struct s3_handler put_object;

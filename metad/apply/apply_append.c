@@ -375,6 +375,7 @@ static Kist__Record *append_record(struct append *op)
     record->checksums = from->checksums;
     record->n_checksums = from->n_checksums;
     record->part_count = 0;
+    record->segments = op->old != NULL ? from->segments : 0;
     record->delete_marker = false;
     record->lock = lock_of_new(op->apply, op->key.bucket, op->old != NULL ? NULL : from->lock);
     return record;

@@ -5,10 +5,18 @@
  *
  *     not versioned   the record moves
  *     versioned       a new version there, a delete marker here
+ *
+ * A client token makes it repeatable: a row of the bucket keeps the first answer for a day. It
+ * stands under the empty key, which no object has, because a repeat may name other keys.
  */
+#include "common/base/assert.h"
 #include "metad/apply/conditions.h"
 #include "metad/apply/lock.h"
 #include "metad/apply/share.h"
+
+enum { RENAME_TOKEN_BYTES = REQUEST_ID_BYTES, RENAME_DIGEST_BYTES = 16 };
+
+static const uint64_t RENAME_REPEAT_NS = 24ULL * 3600 * 1000000000ULL;
 
 struct rename {
     struct apply *apply;
@@ -23,6 +31,10 @@ static bool rename_check(struct apply *apply, const Kist__RenameObject *call)
         !apply_check_key(apply, call->source_key) || !apply_check_key(apply, call->key) ||
         !apply_check_id(apply, call->copy_id)) {
         return false;
+    }
+    if (call->token.len > 0 &&
+        (call->token.len != RENAME_TOKEN_BYTES || call->digest.len != RENAME_DIGEST_BYTES)) {
+        return apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT, "token");
     }
     return !slice_eq(message_bytes(call->source_key), message_bytes(call->key)) ||
            apply_refuse_text(apply, KIST__OUTCOME__INVALID_ARGUMENT,
@@ -50,6 +62,9 @@ static bool rename_judge(struct rename *op)
     outcome = rename_judge_source(op->call->source_conditions, source);
     if (outcome == KIST__OUTCOME__OUTCOME_OK) {
         outcome = conditions_write(op->call->conditions, version_current(&op->to));
+        if (outcome == KIST__OUTCOME__NO_SUCH_KEY) { /* that would speak of the source */
+            outcome = KIST__OUTCOME__PRECONDITION_FAILED;
+        }
     }
     if (outcome == KIST__OUTCOME__OUTCOME_OK) {
         outcome = version_replaced(&op->to, &replaced);
@@ -78,6 +93,68 @@ static bool rename_end_source(struct rename *op)
     return true;
 }
 
+/* ---- Repeats ---- */
+
+static void rename_token_row(struct row_key *row, const Kist__RenameObject *call)
+{
+    key_object(row, call->bucket_id, SLICE_EMPTY, KIND_REQUEST, message_bytes(call->token));
+}
+
+/* True: the token is known, and the command has its answer. */
+static bool rename_is_repeat(struct apply *apply, const Kist__RenameObject *call)
+{
+    const Kist__Request *request;
+    const Kist__Reply *reply;
+    struct row_key row;
+
+    if (call->token.len == 0) {
+        return false;
+    }
+    rename_token_row(&row, call);
+    request = apply_load(apply, FAMILY_ROWS, &row, &kist__request__descriptor);
+    if (request == NULL || request->due < apply->stamp) {
+        return false;
+    }
+    if (!slice_eq(message_bytes(request->digest), message_bytes(call->digest))) {
+        (void)apply_refuse(apply, KIST__OUTCOME__TOKEN_MISMATCH);
+        return true;
+    }
+    reply = message_unpack(apply->arena, &kist__reply__descriptor, message_bytes(request->reply));
+    if (reply == NULL) {
+        apply_fail(apply, "the answer of a rename does not decode");
+        return true;
+    }
+    apply->reply = *reply;
+    return true;
+}
+
+/* What of the answer clients are told. */
+static void rename_keep(struct apply *apply, const Kist__RenameObject *call)
+{
+    Kist__Request request = KIST__REQUEST__INIT;
+    Kist__Record record = KIST__RECORD__INIT;
+    Kist__Reply reply = apply->reply;
+    struct row_key row;
+
+    if (call->token.len == 0) {
+        return;
+    }
+    ASSERT(reply.record != NULL && reply.outcome == KIST__OUTCOME__OUTCOME_OK);
+    record.stamp = reply.record->stamp;
+    record.tie = reply.record->tie;
+    record.null_version = reply.record->null_version;
+    record.size = reply.record->size;
+    record.etag = reply.record->etag;
+    record.part_count = reply.record->part_count;
+    record.segments = reply.record->segments;
+    reply.record = &record;
+    request.due = apply->stamp + RENAME_REPEAT_NS;
+    request.reply = message_field(message_pack(apply->arena, &reply.base));
+    request.digest = call->digest;
+    rename_token_row(&row, call);
+    apply_put_message(apply, FAMILY_ROWS, &row, &request.base);
+}
+
 void apply_rename_object(struct apply *apply, const ProtobufCMessage *message)
 {
     const Kist__RenameObject *call = (const Kist__RenameObject *)message;
@@ -88,7 +165,7 @@ void apply_rename_object(struct apply *apply, const ProtobufCMessage *message)
     const Kist__Record *source;
     Kist__Record *record;
 
-    if (!rename_check(apply, call)) {
+    if (!rename_check(apply, call) || rename_is_repeat(apply, call)) {
         return;
     }
     version_key_init(&op.from, apply, call->bucket_id, message_bytes(call->source_key));
@@ -105,4 +182,5 @@ void apply_rename_object(struct apply *apply, const ProtobufCMessage *message)
     }
     version_put(&op.to, record, false, &cause);
     apply->reply.record = record;
+    rename_keep(apply, call);
 }

@@ -104,8 +104,9 @@ static ProtobufCBinaryData change_etag(struct apply *apply, const Kist__Record *
         return (ProtobufCBinaryData){.len = 0, .data = NULL};
     }
     hex_encode(text, record->etag.data, ETAG_BYTES);
-    if (record->part_count > 0) {
-        len += (size_t)snprintf(text + len, ETAG_TEXT_MAX - len, "-%u", record->part_count);
+    if (record->part_count > 0 || record->segments > 1) {
+        len += (size_t)snprintf(text + len, ETAG_TEXT_MAX - len, "-%u",
+                                record->part_count > 0 ? record->part_count : record->segments);
     }
     return message_field(slice_of(text, len));
 }

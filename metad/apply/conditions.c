@@ -18,8 +18,9 @@ static size_t etag_text(const Kist__Record *record, char text[ETAG_TEXT_MAX])
         text[len++] = digits[record->etag.data[i] >> 4];
         text[len++] = digits[record->etag.data[i] & 15];
     }
-    if (record->part_count > 0) {
-        int more = snprintf(text + len, ETAG_TEXT_MAX - len, "-%u", record->part_count);
+    if (record->part_count > 0 || record->segments > 1) {
+        int more = snprintf(text + len, ETAG_TEXT_MAX - len, "-%u",
+                            record->part_count > 0 ? record->part_count : record->segments);
 
         len += more > 0 ? (size_t)more : 0;
     }
@@ -87,6 +88,10 @@ Kist__Outcome conditions_write(const Kist__Conditions *conditions, const Kist__R
     }
     if (conditions->if_match.len == 0 && conditions->if_unmodified_since != 0 &&
         modified_s > conditions->if_unmodified_since) {
+        return KIST__OUTCOME__PRECONDITION_FAILED;
+    }
+    if (conditions->if_none_match.len == 0 && conditions->if_modified_since != 0 &&
+        modified_s <= conditions->if_modified_since) {
         return KIST__OUTCOME__PRECONDITION_FAILED;
     }
     return KIST__OUTCOME__OUTCOME_OK;

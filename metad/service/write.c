@@ -144,6 +144,7 @@ static bool write_needs_space(const struct write_request *request)
     case META_PUT_PART:
     case META_COMPLETE_UPLOAD:
     case META_CREATE_BUCKET:
+    case META_APPEND_OBJECT:
         return true;
     default:
         return false;

@@ -18,6 +18,7 @@ enum {
     FIELD_TIE = 17,
     FIELD_NULL_VERSION = 18,
     FIELD_DELETE_MARKER = 19,
+    FIELD_SEGMENTS = 23,
     CHECKSUMS_MAX = 8
 };
 
@@ -113,6 +114,9 @@ static bool peek_field(struct arena *arena, Kist__Record *record, const struct w
         return field->type == WIRE_VARINT;
     case FIELD_PART_COUNT:
         record->part_count = (uint32_t)field->value;
+        return field->type == WIRE_VARINT;
+    case FIELD_SEGMENTS:
+        record->segments = (uint32_t)field->value;
         return field->type == WIRE_VARINT;
     case FIELD_ETAG:
         record->etag = peek_bytes(arena, field->bytes);
