@@ -109,7 +109,7 @@ static enum rc load_newest_history(struct read_context *read, struct meta_get *c
 static bool get_names(const struct read_context *read, const struct meta_get *call,
                       const Kist__Record *record)
 {
-    struct version_at at;
+    struct version_at at = {.stamp = 0};
 
     if (version_id_is_null(call->version)) {
         return record->null_version || !read_versioned(read, call->bucket_id);

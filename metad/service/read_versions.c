@@ -306,7 +306,7 @@ static void close_walks(struct versions *versions)
 static bool open_walks(struct versions *versions, struct read_looks *looks,
                        struct versions_resume *resume, enum rc *rc)
 {
-    struct meta_list_versions *call = versions->call;
+    const struct meta_list_versions *call = versions->call;
     struct row_key prefix;
     struct row_key rows_prefix;
     struct row_key start;

@@ -87,7 +87,7 @@ Kist__Record *fake_object_record(const struct fake_object *object, struct arena 
 
 /* ---- Changing ---- */
 
-void fake_object_remove(struct fake_meta *meta, struct fake_object *object)
+void fake_object_remove(struct fake_meta *meta, const struct fake_object *object)
 {
     size_t at = (size_t)(object - meta->objects);
 

@@ -19,7 +19,7 @@ bool fake_object_newest(const struct fake_meta *meta, const struct fake_object *
  */
 struct fake_object *fake_object_put(struct fake_meta *meta, uint64_t bucket_id, struct slice key,
                                     Kist__Record *record);
-void fake_object_remove(struct fake_meta *meta, struct fake_object *object);
+void fake_object_remove(struct fake_meta *meta, const struct fake_object *object);
 /* A delete that names no version. */
 void fake_object_delete(struct fake_meta *meta, uint64_t bucket_id, struct slice key,
                         Kist__Deleted *deleted);

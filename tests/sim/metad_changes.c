@@ -164,6 +164,9 @@ void command_rename(struct model *model, struct arena *arena, struct model_comma
     call->conditions = conditions_random(model, arena, model_current(&it->keys[to]), &conditions);
     model_new_id(model, copy_id);
     call->copy_id = field_copy(arena, copy_id, ID_BYTES);
+    if (conditions == KIST__OUTCOME__NO_SUCH_KEY) { /* that would speak of the source */
+        conditions = KIST__OUTCOME__PRECONDITION_FAILED;
+    }
     if (out->expected == KIST__OUTCOME__OUTCOME_OK && from == to) {
         out->expected = KIST__OUTCOME__INVALID_ARGUMENT;
     }
