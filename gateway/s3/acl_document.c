@@ -10,11 +10,11 @@ struct acl_word {
 };
 
 static const struct acl_word acl_words[] = {
-    {"FULL_CONTROL", "x-amz-grant-full-control", ACL_FULL_CONTROL},
     {"READ",         "x-amz-grant-read",         ACL_READ        },
-    {"READ_ACP",     "x-amz-grant-read-acp",     ACL_READ_ACP    },
     {"WRITE",        "x-amz-grant-write",        ACL_WRITE       },
+    {"READ_ACP",     "x-amz-grant-read-acp",     ACL_READ_ACP    },
     {"WRITE_ACP",    "x-amz-grant-write-acp",    ACL_WRITE_ACP   },
+    {"FULL_CONTROL", "x-amz-grant-full-control", ACL_FULL_CONTROL},
 };
 
 struct acl_group {
@@ -232,13 +232,15 @@ static void acl_write_grant(struct xml_writer *xml, const Kist__Grant *grant, ui
     xml_writer_close(xml);
 }
 
-static void acl_write_grants(struct xml_writer *xml, const Kist__Acl *acl)
+/* Groups first, then users, each as they were given: AWS documents no order, and ceph/s3-tests
+ * looks for them there. */
+static void acl_write_grants(struct xml_writer *xml, const Kist__Acl *acl, bool users)
 {
     for (size_t i = 0; i < acl->n_grants; i++) {
         const Kist__Grant *grant = acl->grants[i];
 
         for (uint32_t bit = ACL_READ; bit <= ACL_FULL_CONTROL; bit <<= 1) {
-            if ((grant->permissions & bit) != 0) {
+            if ((grant->permissions & bit) != 0 && (grant->grantee == ACL_USER) == users) {
                 acl_write_grant(xml, grant, bit);
             }
         }
@@ -256,7 +258,8 @@ void acl_document_write(struct s3_request *req, const Kist__Acl *acl, struct sli
     xml_writer_open_ns(&xml, "AccessControlPolicy", XML_NS_S3);
     acl_write_user(&xml, "Owner", SLICE_EMPTY, owner);
     xml_writer_open(&xml, "AccessControlList");
-    acl_write_grants(&xml, acl);
+    acl_write_grants(&xml, acl, false);
+    acl_write_grants(&xml, acl, true);
     xml_writer_close(&xml);
     xml_writer_close(&xml);
 }
