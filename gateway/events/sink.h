@@ -56,7 +56,7 @@ struct sink;
 struct sink_ops {
     /* One batch at a time; borrowed until `done`, which never runs inside the call. */
     void (*send)(struct sink *sink, struct sink_batch *batch);
-    /* What is under way gives up soon. */
+    /* What is under way may end within two seconds, then it gives up. */
     void (*stop)(struct sink *sink);
     /* Nothing is under way. */
     void (*close)(struct sink *sink, void (*done)(void *owner), void *owner);

@@ -16,7 +16,12 @@
 #include "common/log/log.h"
 #include "gateway/events/sink.h"
 
-enum { KAFKA_POLL_MS = 50, KAFKA_MESSAGE_MS = 10000, KAFKA_DRAIN_POLLS = 200 };
+enum {
+    KAFKA_POLL_MS = 50,
+    KAFKA_MESSAGE_MS = 10000,
+    KAFKA_GRACE_POLLS = 40,
+    KAFKA_DRAIN_POLLS = 200
+};
 
 enum kafka_state { KAFKA_WAITS = 0, KAFKA_DELIVERED, KAFKA_FAILED };
 
@@ -168,20 +173,19 @@ static void produce(struct kafka *kafka, uint32_t index)
     rd_kafka_error_destroy(refused);
 }
 
-/* Every message is reported within message.timeout.ms; earlier when we stop. */
+/* Every message is reported within message.timeout.ms. When we stop, what is under way has two
+ * seconds to end (otherwise it is told again), then it is given up. */
 static void await_reports(struct kafka *kafka)
 {
-    bool purged = false;
-    uint32_t polls_left = KAFKA_DRAIN_POLLS;
+    uint32_t polls = 0; /* since the stop */
 
-    while (kafka->waiting > 0 && polls_left > 0) {
+    while (kafka->waiting > 0 && polls < KAFKA_DRAIN_POLLS) {
         (void)rd_kafka_poll(kafka->producer, KAFKA_POLL_MS);
-        if (atomic_load(&kafka->stopped) && !purged) {
+        polls += atomic_load(&kafka->stopped) ? 1 : 0;
+        if (polls == KAFKA_GRACE_POLLS) {
             (void)rd_kafka_purge(kafka->producer,
                                  RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-            purged = true;
         }
-        polls_left -= purged ? 1 : 0;
     }
 }
 

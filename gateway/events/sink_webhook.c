@@ -21,6 +21,7 @@ enum {
     WEBHOOK_CONNECT_MS = 5000,
     WEBHOOK_TOTAL_MS = 10000,
     WEBHOOK_POLL_MS = 100,
+    WEBHOOK_GRACE_POLLS = 20, /* what is under way when we stop may end, or it is told again */
     WEBHOOK_PARALLEL = 8
 };
 
@@ -45,8 +46,10 @@ struct webhook {
     struct curl_slist *headers;
     enum post_state states[SINK_BATCH_MAX];
     uint32_t busy_count;
-    bool failed;   /* in this batch: nothing more is begun */
-    bool cautious; /* the batch before failed */
+    uint32_t end;     /* of what may be begun: all, or when we stop, what others have overtaken */
+    uint32_t reached; /* behind the last that was begun */
+    bool failed;      /* in this batch: nothing more is begun */
+    bool cautious;    /* the batch before failed */
     _Atomic bool stopped;
 };
 
@@ -89,6 +92,7 @@ static void post_begin(struct webhook *hook, uint32_t index)
     post->message = index;
     post->why[0] = '\0';
     hook->states[index] = POST_UNDER_WAY;
+    hook->reached = index + 1 > hook->reached ? index + 1 : hook->reached;
     hook->busy_count += 1;
     (void)curl_easy_setopt(post->curl, CURLOPT_POSTFIELDS, message->body.data);
     (void)curl_easy_setopt(post->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)message->body.len);
@@ -99,8 +103,7 @@ static void posts_begin(struct webhook *hook)
 {
     uint32_t at_once = hook->cautious ? 1 : WEBHOOK_PARALLEL;
 
-    for (uint32_t i = 0; i < hook->batch->count && hook->busy_count < at_once && !hook->failed;
-         i++) {
+    for (uint32_t i = 0; i < hook->end && hook->busy_count < at_once && !hook->failed; i++) {
         if (post_may_begin(hook, i)) {
             post_begin(hook, i);
         } else if (hook->cautious && hook->states[i] != POST_TAKEN) {
@@ -168,9 +171,12 @@ static void webhook_run(struct env_work *work)
 {
     struct webhook *hook = CONTAINER_OF(work, struct webhook, work);
     struct sink_batch *batch = hook->batch;
+    uint32_t grace = WEBHOOK_GRACE_POLLS;
     int running;
 
-    hook->failed = atomic_load(&hook->stopped);
+    hook->failed = false;
+    hook->reached = 0;
+    hook->end = atomic_load(&hook->stopped) ? 0 : batch->count;
     for (uint32_t i = 0; i < batch->count; i++) {
         hook->states[i] = POST_WAITS;
     }
@@ -179,7 +185,11 @@ static void webhook_run(struct env_work *work)
         CURLMcode code = curl_multi_perform(hook->multi, &running);
 
         posts_reap(hook);
-        if (code != CURLM_OK || atomic_load(&hook->stopped)) {
+        if (atomic_load(&hook->stopped)) {
+            hook->end = hook->reached;
+            grace -= 1;
+        }
+        if (code != CURLM_OK || grace == 0) {
             posts_cut(hook, CURLE_ABORTED_BY_CALLBACK);
             break;
         }
