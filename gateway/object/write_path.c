@@ -107,7 +107,8 @@ static bool write_send_whole(struct write_state *state)
 
     if (path->allow_inline && buffer->len <= state->plan.inline_max) {
         path->is_inline = true;
-        path->body = arena_copy(path->arena, slice_of(buffer->data, buffer->len));
+        path->body = arena_copy(path->arena,
+                                slice_after(slice_of(buffer->data, buffer->len), path->prefix.len));
         write_sent(state);
         return true;
     }
@@ -181,7 +182,8 @@ static void write_took(struct write_state *state)
 
     state->reading = false;
     path->size += state->read.len;
-    buffer->len = state->read.len;
+    buffer->len = state->front_bytes + state->read.len;
+    state->front_bytes = 0;
     if (buffer->len > 0) {
         buffer->filled = true;
         state->fill = (state->fill + 1) % state->plan.buffers;
@@ -234,8 +236,15 @@ static bool write_fill(struct write_state *state)
         write_shrink(state);
         return true;
     }
+    if (state->front_due) {
+        state->front_due = false;
+        state->front_bytes = state->path->prefix.len;
+        ASSERT(state->front_bytes < state->plan.stripe_bytes);
+        memcpy(buffer->data, state->path->prefix.data, state->front_bytes);
+    }
     state->reading = true;
-    if (!payload_read(state->path->payload, &state->read, buffer->data, state->plan.stripe_bytes)) {
+    if (!payload_read(state->path->payload, &state->read, buffer->data + state->front_bytes,
+                      state->plan.stripe_bytes - state->front_bytes)) {
         return false;
     }
     write_took(state);
@@ -346,8 +355,8 @@ static void write_choose(struct write_state *state)
     const Kist__PlacementGroup *group;
 
     if (payload->has_length &&
-        (payload->length == 0 ||
-         (path->allow_inline && payload->length <= gateway->config->inline_bytes_max))) {
+        (payload->length == 0 || (path->allow_inline && payload->length + path->prefix.len <=
+                                                            gateway->config->inline_bytes_max))) {
         state->read.done = write_inline_done;
         write_inline(state, payload->length);
         return;
@@ -359,7 +368,9 @@ static void write_choose(struct write_state *state)
         write_finish(state);
         return;
     }
-    write_plan_make(&state->plan, gateway->config, group, payload->has_length, payload->length);
+    state->front_due = path->prefix.len > 0;
+    write_plan_make(&state->plan, gateway->config, group, payload->has_length,
+                    payload->length + path->prefix.len);
     write_admit(state);
 }
 
@@ -368,9 +379,10 @@ enum step_result write_path_start(struct write_path *path, struct task *parent)
     struct write_state *state = arena_alloc(path->arena, sizeof(*state));
 
     ASSERT(path->payload != NULL && path->view != NULL);
+    ASSERT(path->prefix.len <= LIMIT_INLINE_BYTES);
     path->parent = parent;
     path->state = state;
-    path->size = 0;
+    path->size = path->prefix.len;
     path->is_inline = false;
     path->error = S3_OK;
     state->path = path;

@@ -24,9 +24,10 @@ struct write_path {
     struct slice key;
     struct extent_id layout;
     bool allow_inline;
+    struct slice prefix; /* stands in front of the payload; at most LIMIT_INLINE_BYTES, borrowed */
     /* Out, when the parent resumes with RC_OK. */
-    uint64_t size;
-    bool is_inline; /* `body` holds the bytes; no pieces. Also for an empty body. */
+    uint64_t size;  /* with the prefix */
+    bool is_inline; /* `body` holds the payload's bytes; no pieces. Also for an empty body. */
     struct slice body;
     Kist__Piece **pieces;
     size_t piece_count;

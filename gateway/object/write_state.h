@@ -26,7 +26,9 @@ struct write_state {
     uint64_t sent_bytes;
     struct payload_read read;
     bool reading;
-    bool ended; /* the payload gave its last byte, and all is well with it */
+    bool front_due;     /* the prefix is still to be put in front */
+    size_t front_bytes; /* of it, in the buffer that is being filled */
+    bool ended;         /* the payload gave its last byte, and all is well with it */
     /* The extent under way. */
     void (*extent_done)(struct extent_writer *extent);
     struct extent_writer extent;

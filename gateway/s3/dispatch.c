@@ -32,8 +32,8 @@ struct dispatch {
     bool fresh; /* the view in use is from a refresh begun after the request arrived */
     bool hung_up;
     struct task *running;
-    size_t restart_at; /* row of the handler to go on with */
-    uint64_t home_id;  /* bucket that the body was written for */
+    size_t restart_at;           /* row of the handler to go on with */
+    uint64_t home_id;            /* bucket that the body was written for */
     const struct s3_op *forward; /* s3_forward(): to be done next */
     size_t state_size;           /* room for the states of handlers */
     struct buffer document;
@@ -194,9 +194,8 @@ static void dispatch_finish(struct dispatch *d, const struct error *error)
 /* Preflights, forms and websites carry no signature, or carry it where the handler finds it. */
 static bool dispatch_judges_later(const struct s3_request *req)
 {
-    return req->website != NULL ||
-           (req->op != NULL && req->op->handler != NULL &&
-            (req->op->handler->flags & AUTH_LATER) != 0);
+    return req->website != NULL || (req->op != NULL && req->op->handler != NULL &&
+                                    (req->op->handler->flags & AUTH_LATER) != 0);
 }
 
 static enum s3_error dispatch_refuse(struct dispatch *d, enum s3_error error, const char *text)
@@ -262,8 +261,12 @@ static enum s3_error dispatch_judge_route(struct dispatch *d)
         return S3_MethodNotAllowed;
     }
     if (d->route.op_conflict != NULL) {
-        (void)s3_failf(req, S3_InvalidArgument, "Conflicting query string parameters: %s, %s",
-                       d->route.op_conflict->query, req->op->query);
+        const struct s3_op *other = d->route.op_conflict;
+
+        (void)s3_failf(req, S3_InvalidArgument, "Conflicting %s: %s, %s",
+                       req->op->query != NULL ? "query string parameters" : "headers",
+                       other->query != NULL ? other->query : other->header,
+                       req->op->query != NULL ? req->op->query : req->op->header);
         return S3_InvalidArgument;
     }
     if (dispatch_judge_stray(d) != S3_OK) {
@@ -489,6 +492,13 @@ static size_t dispatch_restart_row(const struct s3_request *req)
     return 0;
 }
 
+static void dispatch_forget_object(struct s3_request *req)
+{
+    req->object = NULL;
+    req->object_known = false;
+    req->object_decides = false;
+}
+
 static void dispatch_forget_state(struct dispatch *d)
 {
     struct s3_request *req = d->req;
@@ -501,6 +511,7 @@ static void dispatch_forget_state(struct dispatch *d)
         handler->release(&req->task);
     }
     payload_deinit(&req->payload);
+    dispatch_forget_object(req);
     memset((char *)req + sizeof(*req), 0, handler->state_size - sizeof(*req));
 }
 
@@ -530,6 +541,7 @@ static void dispatch_forward(struct dispatch *d)
     if (req->op->handler->release != NULL) {
         req->op->handler->release(&req->task);
     }
+    dispatch_forget_object(req);
     memset((char *)req + sizeof(*req), 0, d->state_size - sizeof(*req));
     req->op = d->forward;
     req->header_count = 0;
@@ -698,6 +710,13 @@ enum rc s3_service_init(struct s3_service *service, struct gateway *gateway, str
     service->router = router_new(gateway->config->domain, gateway->config->website_domain, error);
     if (service->router == NULL) {
         return RC_INVALID;
+    }
+    for (size_t i = 0; i < s3_op_count; i++) {
+        if (s3_ops[i].handler != NULL &&
+            policy_action_find(slice_str(s3_ops[i].action)) == POLICY_ACTION_COUNT) {
+            return error_set(error, RC_INVALID, "op.def: %s: policy_action.def has no %s",
+                             s3_ops[i].name, s3_ops[i].action);
+        }
     }
     gateway->policies = policy_cache_new();
     service->id_seed = gateway->env->random(gateway->env);

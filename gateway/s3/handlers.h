@@ -46,6 +46,7 @@ extern const struct s3_handler delete_bucket_feed;
 extern const struct s3_handler get_bucket_changes;
 extern const struct s3_handler listen_events;
 
+extern const struct s3_handler append_object;
 extern const struct s3_handler get_object;
 extern const struct s3_handler get_object_attributes;
 extern const struct s3_handler get_object_legal_hold;

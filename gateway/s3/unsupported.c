@@ -1,5 +1,7 @@
 #include "gateway/s3/unsupported.h"
 
+#include "gateway/s3/handlers.h"
+
 static enum step_result unsupported_fail(struct s3_request *req, struct slice header)
 {
     (void)s3_failf(req, S3_NotImplemented,
@@ -11,8 +13,9 @@ static enum step_result unsupported_fail(struct s3_request *req, struct slice he
 
 /* Refused whatever the value. */
 static const char *const unsupported_prefixes[] = {
-    "x-amz-server-side-encryption", "x-amz-copy-source-server-side-encryption",
-    "x-amz-write-offset-bytes",     "x-amz-bucket-namespace",
+    "x-amz-server-side-encryption",
+    "x-amz-copy-source-server-side-encryption",
+    "x-amz-bucket-namespace",
 };
 
 static bool unsupported_in(struct slice value, const char *const *list, size_t count)
@@ -60,6 +63,10 @@ enum step_result s3_refuse_unsupported(struct s3_request *req)
 
         if (!slice_starts(header->name, SLICE("x-amz-"))) {
             continue;
+        }
+        if (slice_eq(header->name, SLICE("x-amz-write-offset-bytes")) &&
+            req->op->handler != &append_object) {
+            return unsupported_fail(req, header->name);
         }
         for (size_t j = 0; j < ARRAY_LEN(unsupported_prefixes); j++) {
             if (slice_starts(header->name, slice_str(unsupported_prefixes[j]))) {

@@ -66,6 +66,12 @@ bool s3_write_body_announces_digest(const struct s3_request *req)
 enum step_result body_write_store(struct s3_request *req, struct body_write *write,
                                   bool allow_inline)
 {
+    return body_write_store_behind(req, write, SLICE_EMPTY, allow_inline);
+}
+
+enum step_result body_write_store_behind(struct s3_request *req, struct body_write *write,
+                                         struct slice prefix, bool allow_inline)
+{
     write->stored = true;
     write->path = (struct write_path){
         .gateway = req->gateway,
@@ -76,6 +82,7 @@ enum step_result body_write_store(struct s3_request *req, struct body_write *wri
         .key = req->key,
         .layout = gateway_new_id(req->gateway),
         .allow_inline = allow_inline,
+        .prefix = prefix,
     };
     return write_path_start(&write->path, &req->task);
 }

@@ -32,6 +32,9 @@ struct body_write {
  * `allow_inline`. */
 enum step_result body_write_store(struct s3_request *req, struct body_write *write,
                                   bool allow_inline);
+/* The same with `prefix` in front of the body: at most LIMIT_INLINE_BYTES, borrowed. */
+enum step_result body_write_store_behind(struct s3_request *req, struct body_write *write,
+                                         struct slice prefix, bool allow_inline);
 /* What was stored, into the record of an object: size, ETag, checksums, body, pieces. Returns the
  * pieces of a list that is longer than a record holds (the command carries them), else none. */
 struct piece_list {
