@@ -147,8 +147,7 @@ def test_too_large_is_refused_before_the_body(raw, bucket):
 
 
 @pytest.mark.parametrize("headers", [
-    {"ServerSideEncryption": "AES256"}, {"StorageClass": "GLACIER"},
-    {"WriteOffsetBytes": 0}])
+    {"ServerSideEncryption": "AES256"}, {"StorageClass": "GLACIER"}])
 def test_not_enforced_is_refused(s3, bucket, refused, headers):
     with refused(501, "NotImplemented"):
         s3.put_object(Bucket=bucket, Key="k", Body=b"x", **headers)
