@@ -71,6 +71,7 @@ static Kist__Outcome write_put(struct fake_meta *meta, struct meta_write *call)
     object->record = message_pack(&meta->arena, &record.base);
     object->layout = message_pack(&meta->arena, &chunk.base);
     object->body = arena_copy(&meta->arena, call->body);
+    call->reply->record = fake_object_record(object, call->arena, SIZE_MAX);
     return KIST__OUTCOME__OUTCOME_OK;
 }
 
