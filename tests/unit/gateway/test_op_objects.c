@@ -318,7 +318,6 @@ static void unsupported_headers(void **state)
         "x-amz-server-side-encryption: AES256\r\n",
         "x-amz-server-side-encryption-customer-algorithm: AES256\r\n",
         "x-amz-storage-class: GLACIER\r\n",
-        "x-amz-write-offset-bytes: 0\r\n",
     };
     struct s3_fixture *f = *state;
 
