@@ -284,9 +284,7 @@ enum s3_error judge_request(struct s3_request *req)
     struct judge no;
     enum access_answer answer;
 
-    req->object_known = false;
-    req->object_decides = false;
-    req->object = NULL;
+    req->object_decides = false; /* what is known of the object stays: commits are judged again */
     if (req->bucket == NULL) {
         return req->auth.anonymous ? judge_no(req) : S3_OK;
     }
