@@ -7,9 +7,10 @@
  *
  * Reads answer from root: a refresh, and when the bucket has another generation than the one that
  * the request was judged by, it is judged again; so behind `confirm` req->bucket->settings is what
- * root held after the request arrived. Writes name the generation they were judged by, so what a
- * check read of other settings still holds when the new one is applied; otherwise the whole handler
- * runs again (which is why the step is not called "commit").
+ * root held after the request arrived. Writes name the generation they were judged by: when who may
+ * do what has changed since, the whole handler runs again (which is why the step is not called
+ * "commit"), so what a check read of ACL, ownership and public access block still holds. Other
+ * settings are no reason: many may be put at once.
  */
 #ifndef GATEWAY_S3_SETTING_H
 #define GATEWAY_S3_SETTING_H

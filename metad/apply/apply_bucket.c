@@ -142,6 +142,7 @@ void apply_set_bucket_owner(struct apply *apply, const ProtobufCMessage *message
     }
     bucket->owner = call->owner;
     bucket->generation += 1;
+    bucket->judged_generation = bucket->generation;
     root_put_bucket(apply, bucket);
     apply->reply.bucket = bucket;
 }

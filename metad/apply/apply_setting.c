@@ -80,6 +80,43 @@ static bool setting_bounded(struct apply *apply, const Kist__Settings *settings)
                              "be.");
 }
 
+/* Do callers' rights, or the checks of other settings, depend on it? */
+static bool setting_judges(uint32_t setting)
+{
+    switch (setting) {
+    case SETTING_ACL:
+    case SETTING_OWNERSHIP:
+    case SETTING_PUBLIC_ACCESS_BLOCK:
+    case SETTING_POLICY:
+    case SETTING_REQUEST_PAYMENT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static const ProtobufCMessage *setting_field(const Kist__Settings *settings,
+                                             const ProtobufCFieldDescriptor *field)
+{
+    const ProtobufCMessage *found;
+
+    memcpy(&found, (const char *)settings + field->offset, sizeof(found));
+    return found;
+}
+
+/* Is it that already? */
+static bool setting_same(struct apply *apply, const Kist__Settings *old,
+                         const Kist__Settings *value, const ProtobufCFieldDescriptor *field)
+{
+    const ProtobufCMessage *a = old != NULL ? setting_field(old, field) : NULL;
+    const ProtobufCMessage *b = setting_field(value, field);
+
+    if (a == NULL || b == NULL) {
+        return a == b;
+    }
+    return slice_eq(message_pack(apply->arena, a), message_pack(apply->arena, b));
+}
+
 /* Moves one field over; all of them are messages, absent when NULL. */
 static void setting_merge(Kist__Settings *to, Kist__Settings *from,
                           const ProtobufCFieldDescriptor *field)
@@ -108,12 +145,18 @@ void apply_put_setting(struct apply *apply, const ProtobufCMessage *message)
         return;
     }
     if (bucket->id != call->bucket_id ||
-        (call->generation != 0 && bucket->generation != call->generation)) {
+        (call->generation != 0 && call->generation < bucket->judged_generation)) {
         (void)apply_refuse(apply, KIST__OUTCOME__STALE_GENERATION);
         return;
     }
     if (!setting_check(apply, call->setting, bucket->settings, value)) {
         return;
+    }
+    if (setting_judges(call->setting)) {
+        if (setting_same(apply, bucket->settings, value, field)) {
+            return; /* so those who put the same at once do not send one another back */
+        }
+        bucket->judged_generation = bucket->generation + 1;
     }
     change_on_setting(apply, bucket, bucket->settings, value, call->setting);
     if (bucket->settings == NULL) {

@@ -345,3 +345,25 @@ def test_writes_go_on_while_settings_change(s3, server, bucket):
     for thread in threads:
         thread.join(60)
     assert not failures, failures[0]
+
+
+def test_many_at_once(server, s3, bucket):
+    """Settings put at the same time all succeed: the last one stays, nobody is told to try again."""
+    s3.delete_bucket_ownership_controls(Bucket=bucket)
+    failures = []
+
+    def put(number):
+        client = server.client()
+        try:
+            client.put_bucket_acl(Bucket=bucket, ACL="public-read")
+            client.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "n", "Value": str(number)}]})
+        except ClientError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=put, args=(i,)) for i in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures, failures[0]
+    assert len(s3.get_bucket_tagging(Bucket=bucket)["TagSet"]) == 1

@@ -135,6 +135,8 @@ static void an_old_judgement_is_refused(void **state)
     assert_int_equal(put_policy(f, 1), KIST__OUTCOME__OUTCOME_OK);
     assert_int_equal(put_as(f, POLICY, &none, f->bucket_id, old)->outcome,
                      KIST__OUTCOME__STALE_GENERATION);
+    assert_int_equal(put_as(f, WEBSITE, &none, f->bucket_id, old)->outcome,
+                     KIST__OUTCOME__STALE_GENERATION);
     assert_int_equal(put_as(f, POLICY, &none, f->bucket_id + 1, 0)->outcome,
                      KIST__OUTCOME__STALE_GENERATION);
     f->generation = old;
@@ -143,6 +145,25 @@ static void an_old_judgement_is_refused(void **state)
     assert_int_equal(machine_fixture_put(f, "a", 10), KIST__OUTCOME__OUTCOME_OK);
     assert_int_equal(put_as(f, 999, &none, f->bucket_id, 0)->outcome,
                      KIST__OUTCOME__INVALID_ARGUMENT);
+}
+
+/* Many may set a bucket at once: only a change of who may do what sends the others back. */
+static void other_settings_do_not_stand_in_the_way(void **state)
+{
+    struct machine_fixture *f = *state;
+    Kist__Settings none = KIST__SETTINGS__INIT;
+    uint64_t old = f->generation;
+
+    assert_int_equal(put_versioning(f, ENABLED), KIST__OUTCOME__OUTCOME_OK);
+    assert_int_equal(put_as(f, WEBSITE, &none, f->bucket_id, old)->outcome,
+                     KIST__OUTCOME__OUTCOME_OK);
+    f->generation = row(f, KIND_BUCKET)->generation;
+    assert_int_equal(f->generation, old + 2);
+    assert_int_equal(put_policy(f, 5), KIST__OUTCOME__OUTCOME_OK);
+    assert_int_equal(
+        put_as(f, POLICY, row(f, KIND_BUCKET)->settings, f->bucket_id, f->generation)->outcome,
+        KIST__OUTCOME__OUTCOME_OK);
+    assert_int_equal(row(f, KIND_BUCKET)->generation, f->generation);
 }
 
 /* A bucket that was versioned is never again one that was not: its versions would be lost. */
@@ -228,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(both_rows_hold_the_setting, setup, teardown),
         cmocka_unit_test_setup_teardown(one_field_is_merged, setup, teardown),
         cmocka_unit_test_setup_teardown(an_old_judgement_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_settings_do_not_stand_in_the_way, setup, teardown),
         cmocka_unit_test_setup_teardown(versioning_cannot_be_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(object_lock_needs_versions_and_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(the_sum_is_bounded, setup, teardown),
