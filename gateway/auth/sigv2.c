@@ -306,6 +306,21 @@ static bool header_parts(struct slice value, struct sigv4_result *out)
     return true;
 }
 
+/* An HTTP date, or one that ends in "+0000" (RFC 5322): AWS's own examples and s3cmd do. */
+static bool date_parse(struct slice text, uint64_t now_s, uint64_t *time_s)
+{
+    char gmt[TIME_HTTP_BYTES];
+    const size_t kept = TIME_HTTP_BYTES - 3;
+
+    if (text.len == kept + 5 && (slice_eq(slice_after(text, kept), SLICE("+0000")) ||
+                                 slice_eq(slice_after(text, kept), SLICE("-0000")))) {
+        memcpy(gmt, text.data, kept);
+        memcpy(gmt + kept, "GMT", 3);
+        text = slice_of(gmt, sizeof(gmt));
+    }
+    return time_parse_http(text, now_s, time_s) || time_parse_amz(text, time_s);
+}
+
 /* x-amz-date goes before Date, and is signed among the headers: the line of the date is empty. */
 static bool header_date(const struct http_request *request, uint64_t now_s, struct slice *line,
                         struct sigv4_result *out)
@@ -315,8 +330,7 @@ static bool header_date(const struct http_request *request, uint64_t now_s, stru
 
     *line = amz.data != NULL ? SLICE_EMPTY : http_header_get(request, "date");
     out->date = amz.data != NULL ? amz : *line;
-    if (out->date.len == 0 ||
-        (!time_parse_http(out->date, now_s, &time_s) && !time_parse_amz(out->date, &time_s))) {
+    if (out->date.len == 0 || !date_parse(out->date, now_s, &time_s)) {
         return sigv4_refuse(out, S3_AccessDenied,
                             SLICE("AWS authentication requires a valid Date or x-amz-date header"));
     }

@@ -239,6 +239,7 @@ static enum form_result form_after_delimiter(struct form_parser *parser, struct 
         return FORM_MALFORMED;
     }
     form_go(parser, AT_HEADERS, at + 2);
+    parser->scan = at; /* the empty line may follow at once */
     return FORM_FILE;
 }
 
@@ -248,6 +249,9 @@ static enum form_result form_headers(struct form_parser *parser, struct slice by
 
     if (found == SIZE_MAX) {
         return bytes.len - parser->at > FORM_PART_HEADER_BYTES_MAX ? FORM_TOO_LARGE : FORM_MORE;
+    }
+    if (found < parser->at) {
+        return FORM_MALFORMED; /* a part without a head */
     }
     if (found - parser->at > FORM_PART_HEADER_BYTES_MAX) {
         return FORM_TOO_LARGE;

@@ -24,6 +24,8 @@ struct fixture {
     struct view *view;
     struct sigv4_cache *cache;
     struct sigv4_result result;
+    bool sigv2;
+    struct slice virtual_bucket;
 };
 
 static int setup(void **state)
@@ -33,6 +35,8 @@ static int setup(void **state)
     arena_init(&f->arena);
     f->view = request_view();
     f->cache = sigv4_cache_new();
+    f->sigv2 = true;
+    f->virtual_bucket = SLICE_EMPTY;
     *state = f;
     return 0;
 }
@@ -50,8 +54,11 @@ static int teardown(void **state)
 
 static void verify_at(struct fixture *f, const char *head, uint64_t now_s)
 {
-    struct sigv4_options options = {
-        .region = SLICE("us-east-1"), .now_s = now_s, .cache = f->cache};
+    struct sigv4_options options = {.region = SLICE("us-east-1"),
+                                    .now_s = now_s,
+                                    .cache = f->cache,
+                                    .sigv2 = f->sigv2,
+                                    .virtual_bucket = f->virtual_bucket};
     struct http_request request;
 
     request_from_text(&f->arena, head, &request);
@@ -411,9 +418,14 @@ static const struct {
      S3_SignatureDoesNotMatch, NULL},
     {"GET / HTTP/1.1\r\nhost: h\r\nauthorization: AWS4-HMAC-SHA256\r\n",
      S3_AuthorizationHeaderMalformed, THREE},
-    {"GET / HTTP/1.1\r\nhost: h\r\nauthorization: AWS AKID:c2ln\r\n", S3_InvalidRequest,
-     "The authorization mechanism you have provided is not supported. Please use "
-     "AWS4-HMAC-SHA256."},
+    {"GET / HTTP/1.1\r\nhost: h\r\nauthorization: AWS AKID:c2ln\r\n", S3_AccessDenied,
+     "AWS authentication requires a valid Date or x-amz-date header"},
+    {"GET / HTTP/1.1\r\nhost: h\r\nauthorization: AWS HAHAHA\r\n", S3_InvalidArgument,
+     "AWS authorization header is invalid.  Expected AwsAccessKeyId:signature"},
+    {"GET / HTTP/1.1\r\nhost: h\r\ndate: Fri, 24 May 2013 00:00:00 GMT\r\nauthorization: AWS "
+     "AKID:c2ln\r\n", S3_InvalidAccessKeyId, NULL},
+    {"GET / HTTP/1.1\r\nhost: h\r\ndate: Fri, 24 May 2013 01:00:00 GMT\r\nauthorization: AWS "
+     "AKID:c2ln\r\n", S3_RequestTimeTooSkewed, NULL},
     {"GET / HTTP/1.1\r\nhost: h\r\nauthorization: Bearer x\r\n", S3_InvalidArgument,
      "Unsupported Authorization Type"},
     {"GET / HTTP/1.1\r\nhost: h\r\nauthorization: AWS4-ECDSA-P256-SHA256 Credential=a\r\n",
@@ -520,6 +532,30 @@ static void cache_minds_the_secret(void **state)
     assert_refused(f, AWS_GET, S3_SignatureDoesNotMatch, NULL);
 }
 
+/* AWS: "Signing and authenticating REST requests", its example "Object GET". */
+static void version_2_header(void **state)
+{
+    static const char head[] = "GET /photos/puppy.jpg HTTP/1.1\r\n"
+                               "host: awsexamplebucket1.us-west-1.s3.amazonaws.com\r\n"
+                               "date: Tue, 27 Mar 2007 19:36:42 +0000\r\n"
+                               "authorization: AWS AKIAIOSFODNN7EXAMPLE:"
+                               "qgk2+6Sv9/oM7G3qLEjTH1a1l1g=\r\n";
+    struct fixture *f = *state;
+
+    f->virtual_bucket = SLICE("awsexamplebucket1");
+    verify_at(f, head, 1175024202);
+    assert_int_equal(f->result.error, S3_OK);
+    f->virtual_bucket = SLICE("another");
+    verify_at(f, head, 1175024202);
+    assert_int_equal(f->result.error, S3_SignatureDoesNotMatch);
+    f->sigv2 = false;
+    assert_refused(f, head, S3_InvalidRequest,
+                   "The authorization mechanism you have provided is not supported. Please use "
+                   "AWS4-HMAC-SHA256.");
+    assert_refused(f, "GET /?AWSAccessKeyId=a&Signature=b&Expires=1 HTTP/1.1\r\nhost: h\r\n",
+                   S3_InvalidRequest, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -537,6 +573,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(malformed, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_region_names_ours, setup, teardown),
         cmocka_unit_test_setup_teardown(cache_minds_the_secret, setup, teardown),
+        cmocka_unit_test_setup_teardown(version_2_header, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
