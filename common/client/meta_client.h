@@ -58,6 +58,7 @@ struct meta_list {
     struct slice after;     /* keys greater than this; empty: from the beginning */
     bool after_prefix;      /* `after` is a common prefix: skip all that start with it */
     uint32_t limit;         /* keys and prefixes together, 1 .. LIMIT_LIST_KEYS */
+    bool whole;             /* records with headers, metadata and tags: else without */
     struct arena *arena;
     /* Out. */
     struct meta_entry *entries;
@@ -84,6 +85,7 @@ struct meta_list_versions {
                                    or 12 bytes */
     bool after_prefix;          /* `after` is a common prefix: skip all that start with it */
     uint32_t limit;             /* versions and prefixes together, 1 .. LIMIT_LIST_KEYS */
+    bool whole;                 /* records with headers, metadata and tags: else without */
     struct arena *arena;
     /* Out. */
     struct meta_version_entry *entries;

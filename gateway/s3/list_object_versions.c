@@ -9,6 +9,7 @@
  */
 #include "common/base/limits.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/list_metadata.h"
 #include "gateway/s3/list_params.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/object_lookup.h"
@@ -33,10 +34,7 @@ static struct list_versions *versions_of(struct task *task)
 
 static enum step_result versions_bad_marker(struct s3_request *req, const char *text)
 {
-    (void)s3_fail(req, S3_InvalidArgument, text);
-    s3_error_detail(req, "ArgumentName", SLICE("version-id-marker"));
-    s3_error_detail(req, "ArgumentValue", s3_param(req, "version-id-marker"));
-    return STEP_FAIL;
+    return s3_fail_argument(req, "version-id-marker", s3_param(req, "version-id-marker"), text);
 }
 
 static enum step_result versions_check(struct task *task)
@@ -90,6 +88,7 @@ static enum step_result versions_page(struct task *task)
     op->list.after_version = op->after_version;
     op->list.after_prefix = op->position.after_prefix;
     op->list.limit = op->params.limit;
+    op->list.whole = list_metadata_wanted(req);
     op->list.arena = req->arena;
     return meta->list_versions(meta, &op->list, task);
 }
@@ -112,6 +111,9 @@ static void versions_write_entry(struct list_versions *op, struct xml_writer *xm
         s3_xml_checksum_names(xml, record);
         xml_writer_u64(xml, "Size", record->size);
         xml_writer_raw(xml, "StorageClass", s3_storage_class(record));
+        if (op->list.whole) {
+            list_metadata_write(req, xml, entry->name, record);
+        }
     }
     upload_write_user(xml, "Owner", s3_slice(record->owner));
     xml_writer_close(xml);
@@ -157,12 +159,29 @@ static void versions_write_head(struct list_versions *op, struct xml_writer *xml
     xml_writer_bool(xml, "IsTruncated", op->list.truncated);
 }
 
+/* As list_bound() of list_objects.c. */
+static void versions_bound(struct list_versions *op)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; op->list.whole && i < op->list.entry_count; i++) {
+        const Kist__Record *record = op->list.entries[i].record;
+
+        bytes += record != NULL ? list_metadata_bytes(record) : 0;
+        if (bytes > LIST_METADATA_BYTES_MAX && i > 0) {
+            op->list.entry_count = i;
+            op->list.truncated = true;
+        }
+    }
+}
+
 static enum step_result versions_reply(struct task *task)
 {
     struct list_versions *op = versions_of(task);
     struct s3_request *req = &op->base;
     struct xml_writer xml;
 
+    versions_bound(op);
     s3_xml_begin(req, &xml);
     (void)buffer_reserve(&req->xml,
                          VERSIONS_HEAD_BYTES + (size_t)op->list.entry_count * VERSIONS_ENTRY_BYTES);

@@ -10,6 +10,7 @@
 #include "common/base/limits.h"
 #include "common/codec/time_format.h"
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/list_metadata.h"
 #include "gateway/s3/list_params.h"
 #include "gateway/s3/object_headers.h"
 #include "gateway/s3/page_token.h"
@@ -90,6 +91,7 @@ static enum step_result list_page(struct task *task)
     op->list.after = op->position.after;
     op->list.after_prefix = op->position.after_prefix;
     op->list.limit = op->params.limit;
+    op->list.whole = list_metadata_wanted(req);
     op->list.arena = req->arena;
     return meta->list(meta, &op->list, task);
 }
@@ -114,6 +116,9 @@ static void list_write_key(struct list_objects *op, struct xml_writer *xml,
         upload_write_user(xml, "Owner", s3_slice(record->owner));
     }
     xml_writer_raw(xml, "StorageClass", s3_storage_class(record));
+    if (op->list.whole) {
+        list_metadata_write(req, xml, entry->name, record);
+    }
     xml_writer_close(xml);
 }
 
@@ -152,11 +157,28 @@ static void list_write_params(struct list_objects *op, struct xml_writer *xml)
     xml_writer_bool(xml, "IsTruncated", op->list.truncated);
 }
 
+/* Metadata of a thousand objects may be megabytes: then the page is shorter. */
+static void list_bound(struct list_objects *op)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; op->list.whole && i < op->list.entry_count; i++) {
+        const Kist__Record *record = op->list.entries[i].record;
+
+        bytes += record != NULL ? list_metadata_bytes(record) : 0;
+        if (bytes > LIST_METADATA_BYTES_MAX && i > 0) {
+            op->list.entry_count = i;
+            op->list.truncated = true;
+        }
+    }
+}
+
 static void list_begin(struct list_objects *op, struct xml_writer *xml)
 {
     struct s3_request *req = &op->base;
 
     ASSERT(!op->list.truncated || op->list.entry_count > 0);
+    list_bound(op);
     s3_xml_begin(req, xml);
     (void)buffer_reserve(&req->xml,
                          LIST_HEAD_BYTES + (size_t)op->list.entry_count * LIST_ENTRY_BYTES);

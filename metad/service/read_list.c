@@ -48,7 +48,7 @@ static enum rc add_prefix(struct read_walk *walk, struct meta_list *call, struct
 
 static enum rc add_key(struct read_walk *walk, struct meta_list *call, struct slice name)
 {
-    const Kist__Record *record = record_peek(call->arena, read_walk_value(walk));
+    const Kist__Record *record = record_listed(call->arena, read_walk_value(walk), call->whole);
 
     if (record == NULL) {
         return read_corrupt(walk->read, "a record");

@@ -102,7 +102,7 @@ static enum rc add_prefix(struct versions *versions, struct slice name)
 static enum rc add_version(struct versions *versions, struct slice name, struct slice value)
 {
     struct meta_list_versions *call = versions->call;
-    const Kist__Record *record = record_peek(call->arena, value);
+    const Kist__Record *record = record_listed(call->arena, value, call->whole);
     bool is_latest = !slice_eq(versions->newest, name);
 
     if (record == NULL) {

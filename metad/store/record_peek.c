@@ -157,3 +157,9 @@ Kist__Record *record_peek(struct arena *arena, struct slice value)
     }
     return record;
 }
+
+Kist__Record *record_listed(struct arena *arena, struct slice value, bool whole)
+{
+    return whole ? message_unpack(arena, &kist__record__descriptor, value)
+                 : record_peek(arena, value);
+}

@@ -12,5 +12,7 @@
  * the other fields are as if unset. NULL when the bytes are not a record. Nothing borrows `value`.
  */
 Kist__Record *record_peek(struct arena *arena, struct slice value);
+/* `whole`: all of it; else as above. */
+Kist__Record *record_listed(struct arena *arena, struct slice value, bool whole);
 
 #endif

@@ -1,0 +1,20 @@
+/*
+ * metadata=true of listings (MinIO's extension): each entry shows the object's metadata and tags,
+ * so that nobody asks for them one by one. An entry shows its metadata to who may GetObject that
+ * key, its tags to who may GetObjectTagging.
+ */
+#ifndef GATEWAY_S3_LIST_METADATA_H
+#define GATEWAY_S3_LIST_METADATA_H
+
+#include "gateway/s3/op.h"
+
+bool list_metadata_wanted(const struct s3_request *req);
+/* What an entry adds to the document, about: a page ends before these sum up to more than
+ * LIST_METADATA_BYTES_MAX. */
+enum { LIST_METADATA_BYTES_MAX = 4 * 1024 * 1024 };
+size_t list_metadata_bytes(const Kist__Record *record);
+/* <UserMetadata> and <UserTags> of a whole record. */
+void list_metadata_write(struct s3_request *req, struct xml_writer *xml, struct slice key,
+                         const Kist__Record *record);
+
+#endif
