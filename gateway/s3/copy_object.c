@@ -61,10 +61,7 @@ static enum step_result copy_directive(struct s3_request *req, const char *heade
     if (directive.len == 0 || *replace || slice_eq(directive, SLICE("COPY"))) {
         return STEP_NEXT;
     }
-    (void)s3_fail(req, S3_InvalidArgument, text);
-    s3_error_detail(req, "ArgumentName", slice_str(header));
-    s3_error_detail(req, "ArgumentValue", directive);
-    return STEP_FAIL;
+    return s3_fail_argument(req, header, directive, text);
 }
 
 static enum step_result copy_check_metadata(struct copy_object *op)

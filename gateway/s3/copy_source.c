@@ -64,10 +64,7 @@ enum step_result copy_source_parse(struct s3_request *req, struct copy_source *s
         return version.data == NULL ? STEP_NEXT
                                     : s3_version_read(req, "versionId", version, &source->version);
     }
-    (void)s3_fail(req, S3_InvalidArgument, problem);
-    s3_error_detail(req, "ArgumentName", SLICE("x-amz-copy-source"));
-    s3_error_detail(req, "ArgumentValue", header);
-    return STEP_FAIL;
+    return s3_fail_argument(req, "x-amz-copy-source", header, problem);
 }
 
 static const char *copy_source_action(const struct copy_source *source)

@@ -58,15 +58,6 @@ static struct get_attributes *attributes_of(struct task *task)
 
 /* ---- Check ---- */
 
-static enum step_result attributes_bad(struct s3_request *req, const char *header,
-                                       struct slice value, const char *text)
-{
-    (void)s3_fail(req, S3_InvalidArgument, text);
-    s3_error_detail(req, "ArgumentName", slice_str(header));
-    s3_error_detail(req, "ArgumentValue", value);
-    return STEP_FAIL;
-}
-
 static unsigned attribute_bit(struct slice name)
 {
     for (size_t i = 0; i < ARRAY_LEN(attributes); i++) {
@@ -87,8 +78,8 @@ static enum step_result attributes_read_list(struct get_attributes *op, struct s
 
         list = slice_after(list, end + 1);
         if (bit == 0) {
-            return attributes_bad(&op->base, "x-amz-object-attributes", name,
-                                  "Invalid attribute name specified.");
+            return s3_fail_argument(&op->base, "x-amz-object-attributes", name,
+                                    "Invalid attribute name specified.");
         }
         op->asked |= bit;
     }
@@ -105,7 +96,7 @@ static enum step_result attributes_read_number(struct s3_request *req, const cha
         return STEP_NEXT;
     }
     if (!slice_to_u64(text, INT32_MAX, &value)) {
-        return attributes_bad(req, header, text, "Provided value is not a number in range");
+        return s3_fail_argument(req, header, text, "Provided value is not a number in range");
     }
     *number = value < max ? (uint32_t)value : max;
     return STEP_NEXT;

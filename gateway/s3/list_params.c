@@ -2,15 +2,6 @@
 
 #include "common/codec/percent.h"
 
-static enum step_result list_bad_argument(struct s3_request *req, const char *name,
-                                          struct slice value, const char *text)
-{
-    (void)s3_fail(req, S3_InvalidArgument, text);
-    s3_error_detail(req, "ArgumentName", slice_str(name));
-    s3_error_detail(req, "ArgumentValue", value);
-    return STEP_FAIL;
-}
-
 enum step_result list_params_read(struct s3_request *req, const char *limit_name,
                                   uint32_t limit_max, struct list_params *params)
 {
@@ -29,8 +20,8 @@ enum step_result list_params_read(struct s3_request *req, const char *limit_name
     }
     params->limit = number < limit_max ? (uint32_t)number : limit_max;
     if (encoding.data != NULL && !slice_eq(encoding, SLICE("url"))) {
-        return list_bad_argument(req, "encoding-type", encoding,
-                                 "Invalid Encoding Method specified in Request");
+        return s3_fail_argument(req, "encoding-type", encoding,
+                                "Invalid Encoding Method specified in Request");
     }
     params->encode = encoding.data != NULL;
     return STEP_NEXT;

@@ -27,26 +27,17 @@ struct slice object_lock_until_text(struct arena *arena, uint64_t until)
     return slice_of(out, TIME_ISO8601_BYTES);
 }
 
-static enum step_result lock_bad(struct s3_request *req, const char *header, struct slice value,
-                                 const char *text)
-{
-    (void)s3_fail(req, S3_InvalidArgument, text);
-    s3_error_detail(req, "ArgumentName", slice_str(header));
-    s3_error_detail(req, "ArgumentValue", value);
-    return STEP_FAIL;
-}
-
 enum step_result object_lock_until(struct s3_request *req, struct slice text, uint64_t *until)
 {
     static const char name[] = "x-amz-object-lock-retain-until-date";
     struct env *env = req->gateway->env;
 
     if (!time_parse_iso8601(text, until)) {
-        return lock_bad(req, name, text,
-                        "The retain until date must be provided in ISO 8601 format");
+        return s3_fail_argument(req, name, text,
+                                "The retain until date must be provided in ISO 8601 format");
     }
     if (*until <= env->clock->wall_ns(env)) {
-        return lock_bad(req, name, text, "The retain until date must be in the future!");
+        return s3_fail_argument(req, name, text, "The retain until date must be in the future!");
     }
     return STEP_NEXT;
 }
@@ -60,14 +51,14 @@ static enum step_result lock_read_retention(struct s3_request *req, struct slice
         "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied.";
 
     if (mode.data == NULL) {
-        return lock_bad(req, "x-amz-object-lock-mode", mode, both);
+        return s3_fail_argument(req, "x-amz-object-lock-mode", mode, both);
     }
     if (until.data == NULL) {
-        return lock_bad(req, "x-amz-object-lock-retain-until-date", until, both);
+        return s3_fail_argument(req, "x-amz-object-lock-retain-until-date", until, both);
     }
     lock->mode = object_lock_mode_of(mode);
     if (lock->mode == LOCK_NONE) {
-        return lock_bad(req, "x-amz-object-lock-mode", mode, "Unknown wormMode directive.");
+        return s3_fail_argument(req, "x-amz-object-lock-mode", mode, "Unknown wormMode directive.");
     }
     return object_lock_until(req, until, &lock->until);
 }
@@ -88,8 +79,8 @@ enum step_result object_lock_from_request(struct s3_request *req, Kist__Record *
         lock->legal_hold = slice_eq(hold, SLICE("ON"));
         lock->hold_known = true;
         if (!lock->legal_hold && !slice_eq(hold, SLICE("OFF"))) {
-            return lock_bad(req, "x-amz-object-lock-legal-hold", hold,
-                            "Legal Hold must be either of 'ON' or 'OFF'");
+            return s3_fail_argument(req, "x-amz-object-lock-legal-hold", hold,
+                                    "Legal Hold must be either of 'ON' or 'OFF'");
         }
     }
     if ((mode.data != NULL || until.data != NULL) &&
@@ -181,7 +172,8 @@ enum step_result object_lock_bypass_confirm(struct s3_request *req)
     if (bucket == NULL || object_lock_enabled(bucket)) {
         return STEP_NEXT; /* the command finds that the bucket has changed */
     }
-    return lock_bad(req, name, s3_header(req, name),
-                    "x-amz-bypass-governance-retention is only applicable to Object Lock enabled "
-                    "buckets.");
+    return s3_fail_argument(
+        req, name, s3_header(req, name),
+        "x-amz-bypass-governance-retention is only applicable to Object Lock enabled "
+        "buckets.");
 }

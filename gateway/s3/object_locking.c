@@ -15,31 +15,8 @@
 
 /* ---- Get ---- */
 
-struct get_lock {
-    struct s3_request base;
-    struct object_lookup find;
-    struct slice version;
-};
-
-static struct get_lock *get_of(struct task *task)
-{
-    return CONTAINER_OF(task, struct get_lock, base.task);
-}
-
-static enum step_result get_check(struct task *task)
-{
-    return s3_version_param_lenient(S3_REQUEST_OF(task), &get_of(task)->version);
-}
-
-static enum step_result get_read(struct task *task)
-{
-    struct get_lock *op = get_of(task);
-
-    return object_lookup_start(&op->base, &op->find, op->version, false);
-}
-
 /* The version's lock in `lock`; NULL when it never had one. */
-static enum step_result get_found(struct get_lock *op, const Kist__Lock **lock)
+static enum step_result get_found(struct object_read *op, const Kist__Lock **lock)
 {
     struct s3_request *req = &op->base;
 
@@ -55,7 +32,7 @@ static enum step_result get_found(struct get_lock *op, const Kist__Lock **lock)
 
 static enum step_result retention_reply(struct task *task)
 {
-    struct get_lock *op = get_of(task);
+    struct object_read *op = object_read_of(task);
     struct s3_request *req = &op->base;
     const Kist__Lock *lock = NULL;
     struct xml_writer xml;
@@ -77,7 +54,7 @@ static enum step_result retention_reply(struct task *task)
 
 static enum step_result hold_reply(struct task *task)
 {
-    struct get_lock *op = get_of(task);
+    struct object_read *op = object_read_of(task);
     struct s3_request *req = &op->base;
     const Kist__Lock *lock = NULL;
     struct xml_writer xml;
@@ -96,36 +73,10 @@ static enum step_result hold_reply(struct task *task)
     return s3_reply_xml(req, 200);
 }
 
-static void get_release(struct task *task)
-{
-    struct get_lock *op = get_of(task);
-
-    object_lookup_release(&op->base, &op->find);
-}
-
-const struct s3_handler get_object_retention = {
-    .state_size = sizeof(struct get_lock),
-    .flags = CHECKS_OBJECT,
-    .steps =
-        {
-                {"check", get_check},
-                {"read", get_read},
-                {"reply", retention_reply},
-                },
-    .release = get_release,
-};
-
-const struct s3_handler get_object_legal_hold = {
-    .state_size = sizeof(struct get_lock),
-    .flags = CHECKS_OBJECT,
-    .steps =
-        {
-                {"check", get_check},
-                {"read", get_read},
-                {"reply", hold_reply},
-                },
-    .release = get_release,
-};
+const struct s3_handler get_object_retention =
+    OBJECT_READ_HANDLER(BODY_NONE, object_read_check, retention_reply);
+const struct s3_handler get_object_legal_hold =
+    OBJECT_READ_HANDLER(BODY_NONE, object_read_check, hold_reply);
 
 /* ---- Put ---- */
 

@@ -15,10 +15,7 @@ enum step_result s3_version_read(struct s3_request *req, const char *name, struc
     if (text.len == 0) {
         message = "Version id cannot be the empty string";
     }
-    (void)s3_fail(req, S3_InvalidArgument, message);
-    s3_error_detail(req, "ArgumentName", slice_str(name));
-    s3_error_detail(req, "ArgumentValue", text);
-    return STEP_FAIL;
+    return s3_fail_argument(req, name, text, message);
 }
 
 enum step_result s3_version_param(struct s3_request *req, struct slice *version)
@@ -151,4 +148,25 @@ void object_lookup_release(struct s3_request *req, struct object_lookup *lookup)
         lookup->get.record = NULL;
         lookup->get.marker = NULL;
     }
+}
+
+/* ---- Operations that read one version ---- */
+
+enum step_result object_read_check(struct task *task)
+{
+    return s3_version_param_lenient(S3_REQUEST_OF(task), &object_read_of(task)->version);
+}
+
+enum step_result object_read_start(struct task *task)
+{
+    struct object_read *op = object_read_of(task);
+
+    return object_lookup_start(&op->base, &op->find, op->version, false);
+}
+
+void object_read_release(struct task *task)
+{
+    struct object_read *op = object_read_of(task);
+
+    object_lookup_release(&op->base, &op->find);
 }

@@ -38,6 +38,36 @@ enum step_result object_lookup_found(struct s3_request *req, struct object_looku
 /* In the handler's release; harmless when zeroed or called twice. */
 void object_lookup_release(struct s3_request *req, struct object_lookup *lookup);
 
+/* An operation that reads one version and answers from its record: the steps before `reply`, which
+ * begins with object_lookup_found(). */
+struct object_read {
+    struct s3_request base;
+    struct object_lookup find;
+    struct slice version;
+};
+
+static inline struct object_read *object_read_of(struct task *task)
+{
+    return CONTAINER_OF(task, struct object_read, base.task);
+}
+
+enum step_result object_read_check(struct task *task);
+enum step_result object_read_start(struct task *task);
+void object_read_release(struct task *task);
+
+#define OBJECT_READ_HANDLER(its_flags, its_check, its_reply)                                       \
+    {                                                                                              \
+        .state_size = sizeof(struct object_read),                                                  \
+        .flags = (its_flags),                                                                      \
+        .steps =                                                                                   \
+            {                                                                                      \
+                    {"check", (its_check)},                                                        \
+                    {"read", object_read_start},                                                   \
+                    {"reply", (its_reply)},                                                        \
+                    },                                                                             \
+        .release = object_read_release,                                                            \
+}
+
 /* How a command must name this version: empty in a bucket that was never versioned, where it is the
  * only one. */
 struct slice s3_version_of(struct arena *arena, const Kist__Bucket *bucket,

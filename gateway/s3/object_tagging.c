@@ -11,32 +11,9 @@
 
 /* ---- Get ---- */
 
-struct get_tagging {
-    struct s3_request base;
-    struct object_lookup find;
-    struct slice version;
-};
-
-static struct get_tagging *get_of(struct task *task)
-{
-    return CONTAINER_OF(task, struct get_tagging, base.task);
-}
-
-static enum step_result get_check(struct task *task)
-{
-    return s3_version_param_lenient(S3_REQUEST_OF(task), &get_of(task)->version);
-}
-
-static enum step_result get_read(struct task *task)
-{
-    struct get_tagging *op = get_of(task);
-
-    return object_lookup_start(&op->base, &op->find, op->version, false);
-}
-
 static enum step_result get_reply(struct task *task)
 {
-    struct get_tagging *op = get_of(task);
+    struct object_read *op = object_read_of(task);
     struct s3_request *req = &op->base;
     const Kist__Record *record;
     struct xml_writer xml;
@@ -53,24 +30,8 @@ static enum step_result get_reply(struct task *task)
     return s3_reply_xml(req, 200);
 }
 
-static void get_release(struct task *task)
-{
-    struct get_tagging *op = get_of(task);
-
-    object_lookup_release(&op->base, &op->find);
-}
-
-const struct s3_handler get_object_tagging = {
-    .state_size = sizeof(struct get_tagging),
-    .flags = CHECKS_OBJECT,
-    .steps =
-        {
-                {"check", get_check},
-                {"read", get_read},
-                {"reply", get_reply},
-                },
-    .release = get_release,
-};
+const struct s3_handler get_object_tagging =
+    OBJECT_READ_HANDLER(BODY_NONE, object_read_check, get_reply);
 
 /* ---- Put, Delete ---- */
 

@@ -103,12 +103,10 @@ static enum step_result tags_add(struct s3_request *req, struct tag_set *set, st
 
 static enum step_result tags_bad_header(struct s3_request *req, struct slice header)
 {
-    (void)s3_fail(req, S3_InvalidArgument,
-                  "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query "
-                  "parameters without tag name duplicates.");
-    s3_error_detail(req, "ArgumentName", SLICE("x-amz-tagging"));
-    s3_error_detail(req, "ArgumentValue", header);
-    return STEP_FAIL;
+    return s3_fail_argument(
+        req, "x-amz-tagging", header,
+        "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query "
+        "parameters without tag name duplicates.");
 }
 
 /* In the order of keys: what came in a query string has no order of its own. */

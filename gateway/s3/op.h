@@ -185,6 +185,9 @@ void s3_reply_begin_open(struct s3_request *req, int status);
 enum step_result s3_fail(struct s3_request *req, enum s3_error error, const char *text);
 enum step_result s3_failf(struct s3_request *req, enum s3_error error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* InvalidArgument with <ArgumentName> and <ArgumentValue>. */
+enum step_result s3_fail_argument(struct s3_request *req, const char *name, struct slice value,
+                                  const char *text);
 /* Adds <name>value</name> (escaped) to the error document. */
 void s3_error_detail(struct s3_request *req, const char *name, struct slice value);
 /* After a metad write whose outcome is not OUTCOME_OK (STALE_GENERATION makes dispatch judge

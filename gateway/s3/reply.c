@@ -108,6 +108,15 @@ void s3_error_detail(struct s3_request *req, const char *name, struct slice valu
     buffer_deinit(&more);
 }
 
+enum step_result s3_fail_argument(struct s3_request *req, const char *name, struct slice value,
+                                  const char *text)
+{
+    (void)s3_fail(req, S3_InvalidArgument, text);
+    s3_error_detail(req, "ArgumentName", slice_str(name));
+    s3_error_detail(req, "ArgumentValue", value);
+    return STEP_FAIL;
+}
+
 enum step_result s3_fail_outcome(struct s3_request *req, const Kist__Reply *reply)
 {
     struct slice text = s3_slice(reply->text);

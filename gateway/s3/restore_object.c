@@ -9,20 +9,9 @@
 #include "gateway/s3/object_lookup.h"
 #include "gateway/xml/xml_reader.h"
 
-struct restore_object {
-    struct s3_request base;
-    struct object_lookup find;
-    struct slice version;
-};
-
-static struct restore_object *restore_of(struct task *task)
-{
-    return CONTAINER_OF(task, struct restore_object, base.task);
-}
-
 static enum step_result restore_check(struct task *task)
 {
-    struct restore_object *op = restore_of(task);
+    struct object_read *op = object_read_of(task);
     struct s3_request *req = &op->base;
     const struct xml_node *root;
 
@@ -36,16 +25,9 @@ static enum step_result restore_check(struct task *task)
     return s3_version_param(req, &op->version);
 }
 
-static enum step_result restore_read(struct task *task)
-{
-    struct restore_object *op = restore_of(task);
-
-    return object_lookup_start(&op->base, &op->find, op->version, false);
-}
-
 static enum step_result restore_reply(struct task *task)
 {
-    struct restore_object *op = restore_of(task);
+    struct object_read *op = object_read_of(task);
     struct s3_request *req = &op->base;
 
     if (object_lookup_found(req, &op->find) == STEP_FAIL) {
@@ -57,21 +39,5 @@ static enum step_result restore_reply(struct task *task)
     return STEP_FAIL;
 }
 
-static void restore_release(struct task *task)
-{
-    struct restore_object *op = restore_of(task);
-
-    object_lookup_release(&op->base, &op->find);
-}
-
-const struct s3_handler restore_object = {
-    .state_size = sizeof(struct restore_object),
-    .flags = BODY_DOCUMENT | CHECKS_OBJECT,
-    .steps =
-        {
-                {"check", restore_check},
-                {"read", restore_read},
-                {"reply", restore_reply},
-                },
-    .release = restore_release,
-};
+const struct s3_handler restore_object =
+    OBJECT_READ_HANDLER(BODY_DOCUMENT, restore_check, restore_reply);
