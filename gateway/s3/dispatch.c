@@ -12,7 +12,7 @@
 #include "gateway/web/website.h"
 
 enum {
-    DISPATCH_JUDGEMENTS_MAX = 4, /* a bucket that changes faster than this is answered 503 */
+    DISPATCH_JUDGEMENTS_MAX = 64, /* fifty clients that change one bucket at once all get through */
     DISPATCH_DOCUMENT_STEP_BYTES = 16384,
     DISPATCH_DOCUMENTS_BYTES_MAX = 32 * 1024 * 1024 /* of all requests of one loop */
 };
