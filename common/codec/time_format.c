@@ -202,15 +202,20 @@ static bool time_take_clock(struct slice *text, struct civil_time *time)
            time_take_number(text, 2, &time->second);
 }
 
+/* What stands for UTC in the wild; "-0000" is what Python's formatdate writes (RFC 5322 3.3). */
+static bool time_take_zone(struct slice *text)
+{
+    return time_take(text, " GMT") || time_take(text, " UTC") || time_take(text, " +0000") ||
+           time_take(text, " -0000");
+}
+
 /* "06 Nov 1994 08:49:37 GMT" */
 static bool time_parse_fixdate(struct slice text, struct civil_time *time)
 {
     return time_take_number(&text, 2, &time->day) && time_take(&text, " ") &&
            time_take_month(&text, &time->month) && time_take(&text, " ") &&
            time_take_number(&text, 4, &time->year) && time_take(&text, " ") &&
-           time_take_clock(&text, time) &&
-           (time_take(&text, " GMT") || time_take(&text, " UTC") || time_take(&text, " +0000")) &&
-           text.len == 0;
+           time_take_clock(&text, time) && time_take_zone(&text) && text.len == 0;
 }
 
 /* "06-Nov-94 08:49:37 GMT" */

@@ -169,7 +169,7 @@ static bool verify_time(const struct sigv4_claim *claim, uint64_t now_s, struct 
         if (claim->time_s > now_s + LIMIT_CLOCK_SKEW_S) {
             return sigv4_refuse(out, S3_AccessDenied, SLICE("Request is not yet valid"));
         }
-        if (now_s > claim->time_s + claim->expires_s) {
+        if (now_s > claim->time_s + claim->expires_s || claim->expires_s == 0) {
             return sigv4_refuse(out, S3_AccessDenied, SLICE("Request has expired"));
         }
         return true;

@@ -282,9 +282,6 @@ static bool claim_expires(struct slice text, struct sigv4_claim *claim, struct s
             out, SLICE("X-Amz-Expires must be less than a week (in seconds); that is, the given "
                        "X-Amz-Expires must be less than 604800 seconds"));
     }
-    if (claim->expires_s == 0) {
-        return claim_query_error(out, SLICE("X-Amz-Expires must be at least 1 second"));
-    }
     return true;
 }
 

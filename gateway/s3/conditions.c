@@ -140,6 +140,17 @@ static enum step_result condition_version(struct s3_request *req, Kist__Conditio
     return STEP_NEXT;
 }
 
+static void condition_date(struct s3_request *req, const char *header, uint64_t *out, bool *any)
+{
+    struct slice text = s3_header(req, header);
+    struct env *env = req->gateway->env;
+
+    /* An unreadable date is as good as none (RFC 9110 13.1.3). */
+    if (text.data != NULL && time_parse_http(text, env->clock->wall_ns(env) / 1000000000U, out)) {
+        *any = true;
+    }
+}
+
 enum step_result s3_write_conditions(struct s3_request *req, Kist__Conditions *out, bool *any)
 {
     struct slice match = s3_header(req, "if-match");
@@ -150,11 +161,9 @@ enum step_result s3_write_conditions(struct s3_request *req, Kist__Conditions *o
     if (match.data != NULL && !condition_single_tag(match, &out->if_match)) {
         return condition_not_implemented(req, "If-Match");
     }
-    if (none_match.data != NULL) {
-        if (!slice_eq(slice_trim(none_match), SLICE("*"))) {
-            return condition_not_implemented(req, "If-None-Match");
-        }
-        out->if_none_match = s3_bytes(SLICE("*"));
+    /* AWS takes "*" alone here; a tag is as easy to decide, and users ask for it. */
+    if (none_match.data != NULL && !condition_single_tag(none_match, &out->if_none_match)) {
+        return condition_not_implemented(req, "If-None-Match");
     }
     if (condition_version(req, out, any) == STEP_FAIL) {
         return STEP_FAIL;
@@ -162,9 +171,7 @@ enum step_result s3_write_conditions(struct s3_request *req, Kist__Conditions *o
     if (s3_header(req, "if-modified-since").data != NULL) {
         return condition_not_implemented(req, "If-Modified-Since");
     }
-    if (s3_header(req, "if-unmodified-since").data != NULL) {
-        return condition_not_implemented(req, "If-Unmodified-Since");
-    }
+    condition_date(req, "if-unmodified-since", &out->if_unmodified_since, any);
     return STEP_NEXT;
 }
 
@@ -199,18 +206,6 @@ enum step_result s3_delete_conditions(struct s3_request *req, Kist__Conditions *
     }
     return STEP_NEXT;
 }
-
-static void condition_date(struct s3_request *req, const char *header, uint64_t *out, bool *any)
-{
-    struct slice text = s3_header(req, header);
-    struct env *env = req->gateway->env;
-
-    /* An unreadable date is as good as none (RFC 9110 13.1.3). */
-    if (text.data != NULL && time_parse_http(text, env->clock->wall_ns(env) / 1000000000U, out)) {
-        *any = true;
-    }
-}
-
 enum step_result s3_source_conditions(struct s3_request *req, Kist__Conditions *out, bool *any)
 {
     struct slice match = s3_header(req, "x-amz-copy-source-if-match");
