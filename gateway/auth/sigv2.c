@@ -309,13 +309,14 @@ static bool header_parts(struct slice value, struct sigv4_result *out)
 /* An HTTP date, or one that ends in "+0000" (RFC 5322): AWS's own examples and s3cmd do. */
 static bool date_parse(struct slice text, uint64_t now_s, uint64_t *time_s)
 {
+    static const char zone[3] = {'G', 'M', 'T'};
     char gmt[TIME_HTTP_BYTES];
-    const size_t kept = TIME_HTTP_BYTES - 3;
+    const size_t kept = TIME_HTTP_BYTES - sizeof(zone);
 
     if (text.len == kept + 5 && (slice_eq(slice_after(text, kept), SLICE("+0000")) ||
                                  slice_eq(slice_after(text, kept), SLICE("-0000")))) {
         memcpy(gmt, text.data, kept);
-        memcpy(gmt + kept, "GMT", 3);
+        memcpy(gmt + kept, zone, sizeof(zone));
         text = slice_of(gmt, sizeof(gmt));
     }
     return time_parse_http(text, now_s, time_s) || time_parse_amz(text, time_s);
