@@ -6,8 +6,8 @@
  * One command of metad for as many keys as a command may hold: all 1,000 of usual length, so one
  * entry of the log. What became of each key is decided in the apply; a missing key is a success.
  * Each key is judged by itself; a "no" is confirmed by a view begun after the request (`ask`,
- * `confirm`). x-amz-bypass-governance-retention is taken in buckets without object lock, too, unlike
- * DeleteObject's: the clean-ups of clients send it whatever the bucket.
+ * `confirm`). x-amz-bypass-governance-retention is taken in buckets without object lock, too,
+ * unlike DeleteObject's: the clean-ups of clients send it whatever the bucket.
  */
 #include "common/base/limits.h"
 #include "common/codec/time_format.h"
@@ -113,7 +113,7 @@ static bool deletes_read_key(struct s3_request *req, const struct xml_node *obje
     }
     if (key->key.len > LIMIT_KEY_BYTES) {
         deletes_refuse(key, S3_KeyTooLongError, NULL);
-    } else if (key->version.len > 0 && !version_id_parse(req->arena, key->version, &packed)) {
+    } else if (key->version.len > 0 && !s3_version_parse(req->arena, key->version, &packed)) {
         deletes_refuse(key, S3_NoSuchVersion, NULL);
     } else {
         key->item->version = s3_bytes(packed);

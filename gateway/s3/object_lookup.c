@@ -1,15 +1,48 @@
 #include "gateway/s3/object_lookup.h"
 
+#include "common/base/limits.h"
 #include "common/codec/time_format.h"
 
 /* ---- Version ids ---- */
+
+/* At least as long as ours, of the characters of ids (AWS, Ceph, MinIO, ULID), with a digit. */
+static bool version_is_foreign(struct slice text)
+{
+    bool digit = false;
+
+    if (text.len < VERSION_ID_TEXT_BYTES || text.len > LIMIT_VERSION_ID_BYTES) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        bool is_digit = c >= '0' && c <= '9';
+
+        digit = digit || is_digit;
+        if (!is_digit && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '.' &&
+            c != '_' && c != '-') {
+            return false;
+        }
+    }
+    return digit;
+}
+
+bool s3_version_parse(struct arena *arena, struct slice text, struct slice *version)
+{
+    static const char nobody[VERSION_ID_BYTES] = {0}; /* no version has the stamp 0 */
+
+    if (version_id_parse(arena, text, version)) {
+        return true;
+    }
+    *version = slice_of(nobody, sizeof(nobody));
+    return version_is_foreign(text);
+}
 
 enum step_result s3_version_read(struct s3_request *req, const char *name, struct slice text,
                                  struct slice *version)
 {
     const char *message = "Invalid version id specified";
 
-    if (text.len > 0 && version_id_parse(req->arena, text, version)) {
+    if (text.len > 0 && s3_version_parse(req->arena, text, version)) {
         return STEP_NEXT;
     }
     if (text.len == 0) {

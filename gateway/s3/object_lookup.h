@@ -14,6 +14,11 @@
 #include "common/client/version_id.h"
 #include "gateway/s3/op.h"
 
+/* A version id of a request as meta calls and commands take it. What has the form of another
+ * store's ids is one that no object here has, so that people who moved get NoSuchVersion. False: no
+ * id. */
+bool s3_version_parse(struct arena *arena, struct slice text, struct slice *version);
+
 /* Zeroed, part of the operation's struct. */
 struct object_lookup {
     struct meta_get get; /* `record` after object_lookup_found() */

@@ -128,7 +128,9 @@ def test_suspended_replaces_only_the_null_version(s3, versioned, refused):
 
 @pytest.mark.parametrize("text,status,code", [
     ("", 400, "InvalidArgument"), ("nonsense", 400, "InvalidArgument"), ("../../etc", 400, "InvalidArgument"),
-    ("x" * 2000, 400, "InvalidArgument"), ("AAAAAAAAAAAAAAAA", 404, "NoSuchVersion"), ("null", 404, "NoSuchVersion")])
+    ("x" * 2000, 400, "InvalidArgument"), ("AAAAAAAAAAAAAAAA", 404, "NoSuchVersion"), ("null", 404, "NoSuchVersion"),
+    ("L4kqtJlcpXroDTDmpUMLUo", 404, "NoSuchVersion"), ("invalid_version_id", 400, "InvalidArgument"),
+    ("5e1cbd0f-0a86-4bd8-a7b1-4ee91a4a3c0c", 404, "NoSuchVersion")])
 def test_version_ids_that_are_not_there(s3, versioned, raw, text, status, code):
     """An id that is not ours must not be taken for "no such version": clients retry that one elsewhere."""
     put(s3, versioned)
