@@ -147,7 +147,7 @@ static bool domains_share(const char *a, const char *b)
 
 static enum rc options_check_domains(const struct serve_options *out, struct error *error)
 {
-    static const char *const want = "want host names, as s3.example.com, with commas between them";
+    static const char *const want = "want a host name, as s3.example.com, or several with commas";
 
     if (!domains_valid(out->domain, false)) {
         return error_set(error, RC_INVALID, "--domain: %s", want);
