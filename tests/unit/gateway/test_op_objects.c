@@ -286,9 +286,10 @@ static void conditional_writes(void **state)
     want_error(f, "PreconditionFailed", "PUT", "/bucket/key", "If-Match: " HELLO_MD5 "\r\n",
                SLICE("third"));
     want_error(f, "NoSuchKey", "PUT", "/bucket/none", "If-Match: " HELLO_MD5 "\r\n", SLICE("x"));
-    want_error(f, "NotImplemented", "PUT", "/bucket/key", "If-None-Match: \"x\"\r\n", SLICE("x"));
+    want_error(f, "NotImplemented", "PUT", "/bucket/key", "If-None-Match: \"x\", \"y\"\r\n",
+               SLICE("x"));
     want_error(f, "NotImplemented", "PUT", "/bucket/key",
-               "If-Unmodified-Since: Wed, 21 Oct 2015 07:28:00 GMT\r\n", SLICE("x"));
+               "If-Modified-Since: Wed, 21 Oct 2015 07:28:00 GMT\r\n", SLICE("x"));
     want_error(f, "PreconditionFailed", "DELETE", "/bucket/key", "If-Match: \"x\"\r\n",
                SLICE_EMPTY);
     want(f, 204, "DELETE", "/bucket/key", "If-Match: *\r\n", SLICE_EMPTY);
