@@ -18,7 +18,7 @@ static enum s3_error headers_refuse(const char **text, enum s3_error error, cons
 /* ---- Length ---- */
 
 static enum s3_error headers_length(struct payload *payload, const struct http_request *request,
-                                    bool streaming, const char **text)
+                                    bool streaming)
 {
     struct slice decoded = http_header_get(request, "x-amz-decoded-content-length");
 
@@ -54,7 +54,7 @@ static enum s3_error headers_md5(struct payload_state *state, const struct http_
     if (http_header_count(request, "content-md5") > 1 ||
         !base64_decode(value, state->content_md5, sizeof(state->content_md5), &len) ||
         len != sizeof(state->content_md5)) {
-        return headers_refuse(text, S3_InvalidDigest, "The Content-MD5 you specified was invalid.");
+        return headers_refuse(text, S3_InvalidDigest, "The Content-Md5 you specified is not valid.");
     }
     state->has_content_md5 = true;
     return S3_OK;
@@ -192,7 +192,7 @@ enum s3_error payload_headers(struct payload *payload, struct payload_state *sta
     state->streaming = payload->auth->mode == PAYLOAD_SIGNED_CHUNKS ||
                        payload->auth->mode == PAYLOAD_SIGNED_TRAILER ||
                        payload->auth->mode == PAYLOAD_UNSIGNED_TRAILER;
-    error = headers_length(payload, request, state->streaming, text);
+    error = headers_length(payload, request, state->streaming);
     if (error == S3_OK && payload->has_length && payload->length > options->length_max) {
         error = S3_EntityTooLarge;
     }
