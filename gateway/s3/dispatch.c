@@ -5,8 +5,10 @@
 #include "common/base/limits.h"
 #include "common/codec/base64.h"
 #include "common/log/log.h"
+#include "common/metrics/metrics.h"
 #include "gateway/s3/judge.h"
 #include "gateway/s3/router.h"
+#include "gateway/s3/verdict.h"
 #include "gateway/web/cors.h"
 #include "gateway/web/form.h"
 #include "gateway/web/website.h"
@@ -107,6 +109,7 @@ static void dispatch_give_back(struct dispatch *d)
     d->service->document_bytes -= d->document_bytes;
     d->document_bytes = 0;
     d->service->gateway->active_requests -= 1;
+    metric_gauge_add(METRIC_REQUESTS_ACTIVE, -1);
 }
 
 static void dispatch_send_error(struct dispatch *d)
@@ -160,7 +163,7 @@ static void dispatch_finish(struct dispatch *d, const struct error *error)
     struct s3_request *req = d->req;
     enum rc rc = error->rc;
     bool failed = rc != RC_OK;
-    bool cut = d->hung_up || (failed && req->replied);
+    bool cut;
 
     if (!failed && req->object_decides) {
         /* A handler that says CHECKS_OBJECT and did not: nothing may be given away. */
@@ -168,6 +171,7 @@ static void dispatch_finish(struct dispatch *d, const struct error *error)
         (void)s3_fail(req, S3_InternalError, NULL);
         failed = true;
     }
+    cut = d->hung_up || (failed && req->replied);
     if (failed && d->home_id != 0 && req->op->handler->abort != NULL) {
         req->op->handler->abort(&req->task); /* may say what the failure means */
     }
@@ -190,165 +194,6 @@ static void dispatch_finish(struct dispatch *d, const struct error *error)
 }
 
 /* ---- Judging ---- */
-
-/* Preflights, forms and websites carry no signature, or carry it where the handler finds it. */
-static bool dispatch_judges_later(const struct s3_request *req)
-{
-    return req->website != NULL || (req->op != NULL && req->op->handler != NULL &&
-                                    (req->op->handler->flags & AUTH_LATER) != 0);
-}
-
-static enum s3_error dispatch_refuse(struct dispatch *d, enum s3_error error, const char *text)
-{
-    (void)s3_fail(d->req, error, text);
-    return error;
-}
-
-/* What belongs to another operation: the client meant something else than what we would do. */
-static enum s3_error dispatch_judge_stray(struct dispatch *d)
-{
-    struct s3_request *req = d->req;
-    enum http_method method = req->http->request.method;
-    struct slice source = s3_header(req, "x-amz-copy-source");
-
-    if (source.data != NULL && method != HTTP_PUT) {
-        (void)s3_fail(req, S3_InvalidArgument,
-                      "You can only specify a copy source header for copy requests.");
-        s3_error_detail(req, "ArgumentName", SLICE("x-amz-copy-source"));
-        s3_error_detail(req, "ArgumentValue", source);
-        return S3_InvalidArgument;
-    }
-    if (d->route.target != ON_OBJECT || req->op->query != NULL) {
-        return S3_OK;
-    }
-    if (method == HTTP_PUT && s3_has_param(req, "partNumber")) {
-        (void)s3_fail(req, S3_InvalidArgument,
-                      "This operation does not accept partNumber without uploadId");
-        s3_error_detail(req, "ArgumentName", SLICE("partNumber"));
-        s3_error_detail(req, "ArgumentValue", s3_param(req, "partNumber"));
-        return S3_InvalidArgument;
-    }
-    if (method == HTTP_GET && s3_has_param(req, "uploads")) {
-        return dispatch_refuse(d, S3_InvalidRequest,
-                               "Key is not expected for the GET method ?uploads subresource");
-    }
-    if (method == HTTP_GET && s3_has_param(req, "versions")) {
-        return dispatch_refuse(d, S3_InvalidRequest,
-                               "There is no such thing as the ?versions sub-resource for a key");
-    }
-    return S3_OK;
-}
-
-/* What no bucket can allow to everybody. */
-static bool dispatch_needs_user(const struct s3_request *req)
-{
-    return req->op->handler == NULL || req->op->target == ON_SERVICE ||
-           (req->op->handler->flags & NO_BUCKET_LOOKUP) != 0;
-}
-
-static enum s3_error dispatch_judge_route(struct dispatch *d)
-{
-    static const char *const types[S3_TARGETS] = {"SERVICE", "BUCKET", "OBJECT", "OBJECT"};
-    struct s3_request *req = d->req;
-
-    if (d->route.error != S3_OK) {
-        return dispatch_refuse(d, d->route.error, d->route.error_text);
-    }
-    if (req->op == NULL || d->route.stray) {
-        (void)s3_fail(req, S3_MethodNotAllowed, NULL);
-        s3_error_detail(req, "Method", req->http->request.method_name);
-        s3_error_detail(req, "ResourceType", slice_str(types[d->route.target]));
-        return S3_MethodNotAllowed;
-    }
-    if (d->route.op_conflict != NULL) {
-        const struct s3_op *other = d->route.op_conflict;
-
-        (void)s3_failf(req, S3_InvalidArgument, "Conflicting %s: %s, %s",
-                       req->op->query != NULL ? "query string parameters" : "headers",
-                       other->query != NULL ? other->query : other->header,
-                       req->op->query != NULL ? req->op->query : req->op->header);
-        return S3_InvalidArgument;
-    }
-    if (dispatch_judge_stray(d) != S3_OK) {
-        return req->error;
-    }
-    if (req->auth.anonymous && req->form == NULL && !dispatch_judges_later(req) &&
-        dispatch_needs_user(req)) {
-        return dispatch_refuse(d, S3_AccessDenied, NULL);
-    }
-    if (req->op->handler == NULL) {
-        (void)s3_failf(req, S3_NotImplemented, "The operation %s is not implemented.",
-                       req->op->name);
-        return S3_NotImplemented;
-    }
-    return S3_OK;
-}
-
-static enum s3_error dispatch_judge_bucket(struct dispatch *d)
-{
-    struct s3_request *req = d->req;
-
-    req->bucket = NULL;
-    if (req->op->target != ON_SERVICE) {
-        req->bucket = view_bucket(req->view, req->bucket_name);
-    }
-    if (req->bucket == NULL && d->route.host_bucket.len > 0) {
-        req->bucket = view_bucket(req->view, d->route.host_bucket);
-        req->bucket_name = req->bucket != NULL ? d->route.host_bucket : req->bucket_name;
-    }
-    if (req->op->target != ON_SERVICE && req->bucket == NULL &&
-        (req->op->handler->flags & NO_BUCKET_LOOKUP) == 0) {
-        return dispatch_refuse(d, S3_NoSuchBucket, NULL);
-    }
-    if ((req->op->handler->flags & (NO_BUCKET_LOOKUP | AUTH_LATER)) != 0) {
-        return S3_OK; /* whose it is, if it exists, is decided in the apply */
-    }
-    return judge_request(req);
-}
-
-/* Who asks: by the fields of a form, by a signature, or nobody. */
-static enum s3_error dispatch_authenticate(struct dispatch *d)
-{
-    struct s3_request *req = d->req;
-    struct gateway *gateway = req->gateway;
-    struct sigv4_options options = {
-        .region = gateway->config->region,
-        .now_s = gateway->env->clock->wall_ns(gateway->env) / 1000000000U,
-        .cache = gateway->signing_keys,
-        .virtual_bucket = d->route.virtual_host ? d->route.bucket : SLICE_EMPTY,
-        .sigv2 = gateway->config->sigv2,
-    };
-
-    if (req->form != NULL) {
-        return form_authenticate(req, &options);
-    }
-    if (dispatch_judges_later(req)) {
-        req->auth = (struct sigv4_result){.anonymous = true};
-        return S3_OK;
-    }
-    sigv4_verify(&req->http->request, req->view, &options, req->arena, &req->auth);
-    if (req->auth.error != S3_OK) {
-        (void)s3_fail(req, req->auth.error, NULL);
-        req->error_text = req->auth.text;
-    }
-    return req->auth.error;
-}
-
-static enum s3_error dispatch_verdict(struct dispatch *d)
-{
-    struct s3_request *req = d->req;
-    enum s3_error error;
-
-    req->error = S3_OK;
-    req->error_text = SLICE_EMPTY;
-    req->error_extra = SLICE_EMPTY;
-    error = dispatch_authenticate(d);
-    if (error != S3_OK) {
-        return error;
-    }
-    error = dispatch_judge_route(d);
-    return error != S3_OK ? error : dispatch_judge_bucket(d);
-}
 
 /* A "no" that rests on a snapshot may be out of date. */
 static bool dispatch_must_confirm(enum s3_error error)
@@ -382,7 +227,7 @@ static enum step_result dispatch_judge(struct task *task)
     d->judgements += 1;
     req->view = view_ref(meta->view(meta));
     d->views[d->view_count++] = req->view;
-    error = dispatch_verdict(d);
+    error = s3_verdict(req, &d->route);
     if (error == S3_OK) {
         return STEP_NEXT;
     }
@@ -696,6 +541,7 @@ void s3_dispatch(struct s3_service *service, struct http_exchange *exchange)
     exchange->user = d;
     exchange->on_hangup = dispatch_hangup;
     service->gateway->active_requests += 1;
+    metric_gauge_add(METRIC_REQUESTS_ACTIVE, 1);
     task_start(&d->task, dispatch_steps, dispatch_judged);
 }
 

@@ -63,7 +63,7 @@ void object_read_release(struct task *task);
 #define OBJECT_READ_HANDLER(its_flags, its_check, its_reply)                                       \
     {                                                                                              \
         .state_size = sizeof(struct object_read),                                                  \
-        .flags = (its_flags),                                                                      \
+        .flags = (its_flags) | CHECKS_OBJECT,                                                      \
         .steps =                                                                                   \
             {                                                                                      \
                     {"check", (its_check)},                                                        \
