@@ -66,7 +66,7 @@ static void gateways_configure(struct serve *serve)
         .region = slice_str(options->region),
         .domain = slice_str(options->domain),
         .website_domain = slice_str(options->website_domain),
-        .sigv2 = options->sigv2 != 0,
+        .sigv2 = (enum sigv2_use)options->sigv2,
         .default_ownership = (uint32_t)options->default_ownership + 1,
         .copy_bytes_max = options->copy_size_max,
         .inline_bytes_max = options->inline_size_max,

@@ -20,20 +20,23 @@ struct stream_pool {
     _Atomic uint32_t waiting_count; /* requests in line, of all loops */
 };
 
+/* boto3 makes version 2 URLs by default for us-east-1: these are taken unless told otherwise. */
+enum sigv2_use { SIGV2_OFF = 0, SIGV2_URLS = 1, SIGV2_ON = 2 };
+
 /* Settings, the same for all loops; lives as long as the gateways. */
 struct gateway_config {
     struct slice region;
     struct slice domain; /* virtual-host style: bucket.domain; several, with commas; empty: none */
     struct slice website_domain; /* likewise, for websites; "*": every host named as a website */
-    bool sigv2;                  /* Signature Version 2 is accepted */
-    uint32_t default_ownership; /* enum ownership_rule, of buckets made without a word on it */
-    uint64_t copy_bytes_max;    /* LIMIT_COPY_BYTES unless lifted */
-    uint64_t inline_bytes_max;  /* LIMIT_INLINE_BYTES */
-    uint64_t replica_bytes_max; /* LIMIT_REPLICA_BYTES */
-    uint64_t extent_bytes_max;  /* LIMIT_EXTENT_BYTES */
-    uint64_t lifecycle_day_ms;  /* goes into the rules that are put; 0: a real day */
-    uint64_t hedge_ms;          /* wait for a shard before a parity read */
-    uint32_t incarnation;       /* minted by root at this start: part of every extent id */
+    enum sigv2_use sigv2;        /* where Signature Version 2 is accepted */
+    uint32_t default_ownership;  /* enum ownership_rule, of buckets made without a word on it */
+    uint64_t copy_bytes_max;     /* LIMIT_COPY_BYTES unless lifted */
+    uint64_t inline_bytes_max;   /* LIMIT_INLINE_BYTES */
+    uint64_t replica_bytes_max;  /* LIMIT_REPLICA_BYTES */
+    uint64_t extent_bytes_max;   /* LIMIT_EXTENT_BYTES */
+    uint64_t lifecycle_day_ms;   /* goes into the rules that are put; 0: a real day */
+    uint64_t hedge_ms;           /* wait for a shard before a parity read */
+    uint32_t incarnation;        /* minted by root at this start: part of every extent id */
     uint32_t cluster_epoch;
     const struct slice *sinks; /* where notifications may go: "NAME:webhook", "NAME:kafka" */
     uint32_t sink_count;
@@ -47,6 +50,8 @@ struct stream_memory {
     uint64_t used_bytes;
     struct list waiting;
     uint32_t waiting_count;
+    struct list holders;    /* memory_hold.h */
+    struct env_timer sweep; /* while there are any */
 };
 
 struct gateway {

@@ -276,7 +276,8 @@ void sigv4_verify(const struct http_request *request, const struct view *view,
         return;
     case SIGV2_QUERY:
     case SIGV2_HEADER:
-        if (!verify_sigv2_allowed(&claim, options->sigv2, out) ||
+        if (!verify_sigv2_allowed(
+                &claim, kind == SIGV2_HEADER ? options->sigv2 : options->sigv2_urls, out) ||
             !(kind == SIGV2_HEADER
                   ? sigv2_header_verify(request, &query, view, options, arena, out)
                   : sigv2_query_verify(request, &query, view, options, arena, out))) {

@@ -123,7 +123,8 @@ static enum s3_error verdict_authenticate(struct s3_request *req, const struct s
         .now_s = gateway->env->clock->wall_ns(gateway->env) / 1000000000U,
         .cache = gateway->signing_keys,
         .virtual_bucket = route->virtual_host ? route->bucket : SLICE_EMPTY,
-        .sigv2 = gateway->config->sigv2,
+        .sigv2 = gateway->config->sigv2 == SIGV2_ON,
+        .sigv2_urls = gateway->config->sigv2 != SIGV2_OFF,
     };
 
     if (req->form != NULL) {

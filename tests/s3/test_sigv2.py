@@ -1,4 +1,4 @@
-"""Signature Version 2: refused with a hint unless --sigv2 on; then headers, URLs and forms."""
+"""Signature Version 2: URLs unless --sigv2 off, headers and forms only with --sigv2 on; else refused with a hint."""
 import base64
 import datetime
 import hashlib
@@ -34,7 +34,7 @@ def old(server):
 
 @pytest.fixture(scope="module")
 def strict():
-    with Server() as running:
+    with Server(arguments=["--sigv2", "off"]) as running:
         yield running
 
 
@@ -141,7 +141,7 @@ def test_forms(server, s3, bucket):
     assert status == 403 and "SignatureDoesNotMatch" in text
 
 
-def test_off_is_the_default(strict):
+def test_off_refuses_all_three(strict):
     """Version 2 does not sign the body, the host or most of the query: nobody gets it unasked."""
     new = strict.client(signature_version="s3v4")
     new.create_bucket(Bucket="strict-bucket")
@@ -152,3 +152,16 @@ def test_off_is_the_default(strict):
     for answer in (send(strict, "GET", url[url.index("/", 8):], {}), send(strict, "GET", "/strict-bucket/k", header),
                    send(strict, "POST", "/strict-bucket", FORM, v2_form("strict-bucket"))):
         assert answer[0] == 400 and "<Code>InvalidRequest</Code>" in answer[1] and HINT in answer[1]
+
+
+def test_urls_alone_are_the_default(server):
+    """boto3 makes version 2 URLs unasked; old headers and forms are for those who say so."""
+    with Server() as usual:
+        usual.client(signature_version="s3v4").create_bucket(Bucket="usual-bucket")
+        usual.client(signature_version="s3v4").put_object(Bucket="usual-bucket", Key="k", Body=b"x")
+        url = client(usual).generate_presigned_url("get_object", {"Bucket": "usual-bucket", "Key": "k"})
+        assert send(usual, "GET", url[url.index("/", 8):], {}) == (200, "x")
+        date = formatdate(usegmt=True)
+        header = {"Date": date, "Authorization": f"AWS {ACCESS_KEY}:" + sign(f"GET\n\n\n{date}\n/usual-bucket/k")}
+        status, text = send(usual, "GET", "/usual-bucket/k", header)
+        assert status == 400 and HINT in text
