@@ -227,12 +227,12 @@ enum step_result s3_source_conditions(struct s3_request *req, Kist__Conditions *
 enum step_result s3_rename_conditions(struct s3_request *req, bool of_source, Kist__Conditions *out,
                                       bool *any)
 {
-    static const char *const names[2][4] = {
-        {"if-match",                     "if-none-match",                     "if-modified-since", "if-unmodified-since"                    },
-        {"x-amz-rename-source-if-match", "x-amz-rename-source-if-none-match",
-         "x-amz-rename-source-if-modified-since",                                                  "x-amz-rename-source-if-unmodified-since"},
-    };
-    const char *const *name = names[of_source ? 1 : 0];
+    static const char *const own[] = {"if-match", "if-none-match", "if-modified-since",
+                                      "if-unmodified-since"};
+    static const char *const source[] = {
+        "x-amz-rename-source-if-match", "x-amz-rename-source-if-none-match",
+        "x-amz-rename-source-if-modified-since", "x-amz-rename-source-if-unmodified-since"};
+    const char *const *name = of_source ? source : own;
     struct slice match = s3_header(req, name[0]);
     struct slice none_match = s3_header(req, name[1]);
 

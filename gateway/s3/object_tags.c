@@ -174,7 +174,11 @@ enum step_result object_tags_from_document(struct s3_request *req, struct tag_se
         return s3_fail(req, S3_MissingRequestBodyError, NULL);
     }
     if (xml_reader_parse(req->document, req->arena, &root, NULL) != RC_OK ||
-        !xml_is(root, "Tagging") || (tags = xml_child(root, "TagSet")) == NULL) {
+        !xml_is(root, "Tagging")) {
+        return s3_fail(req, S3_MalformedXML, NULL);
+    }
+    tags = xml_child(root, "TagSet");
+    if (tags == NULL) {
         return s3_fail(req, S3_MalformedXML, NULL);
     }
     for (const struct xml_node *tag = xml_child(tags, NULL); tag != NULL;
