@@ -12,7 +12,7 @@ enum {
     SERVER_BODY_MS = 60 * 1000,
     SERVER_DRAIN_CHECK_MS = 5,
     SERVER_LOOP_SHIFT = 48, /* an id's counter: loop number above, count below */
-    SERVER_OP_SERIES_MAX = 127
+    SERVER_OP_SERIES_MAX = 159
 };
 
 struct gateway_server {
@@ -154,6 +154,7 @@ enum rc gateway_server_open(struct gateway_server **out,
     gateway->loop = options->loop;
     gateway->memory.budget_bytes = server_or(options->memory_budget, LIMIT_STREAM_MEMORY_BYTES);
     list_init(&gateway->memory.waiting);
+    list_init(&gateway->memory.holders);
     gateway->signing_keys = sigv4_cache_new();
     if (s3_service_init(&server->service, gateway, error) != RC_OK ||
         http_server_open(&server->http, options->env, &http, error) != RC_OK) {

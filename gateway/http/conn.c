@@ -14,6 +14,7 @@
 #include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/base/mem.h"
+#include "common/metrics/metrics.h"
 
 /* ---- Time ---- */
 
@@ -145,6 +146,7 @@ static void conn_free(struct conn *conn)
     buffer_deinit(&conn->held);
     buffer_deinit(&conn->head);
     mem_free(conn);
+    metric_gauge_add(METRIC_CONNECTIONS, -1);
     server_conn_gone(server);
 }
 
@@ -506,6 +508,19 @@ static void on_close(struct wire *wire)
     conn_leave(conn);
 }
 
+void conn_time_out(struct conn *conn)
+{
+    if (conn->write != NULL) {
+        conn_cut(conn, RC_TIMEOUT);
+    } else if (conn->read != NULL) {
+        conn->body_failed = true;
+        conn->body_rc = RC_TIMEOUT;
+        conn->close_after = true;
+        conn_no_deadline(conn);
+        read_complete(conn, RC_TIMEOUT, 0);
+    }
+}
+
 /* Nothing moved for too long. */
 static void conn_on_deadline(struct conn *conn)
 {
@@ -520,14 +535,7 @@ static void conn_on_deadline(struct conn *conn)
         }
         break;
     case CONN_EXCHANGE:
-        if (conn->write != NULL) {
-            conn_cut(conn, RC_TIMEOUT);
-        } else if (conn->read != NULL) {
-            conn->body_failed = true;
-            conn->body_rc = RC_TIMEOUT;
-            conn->close_after = true;
-            read_complete(conn, RC_TIMEOUT, 0);
-        }
+        conn_time_out(conn);
         break;
     case CONN_ENDING:
     case CONN_DRAIN:
@@ -602,6 +610,8 @@ enum rc conn_accept(struct http_server *server)
     server->env->net->peer_address(server->env, &conn->wire.stream, conn->exchange.peer);
     list_push_back(&server->conns, &conn->link);
     server->conn_count += 1;
+    metric_gauge_add(METRIC_CONNECTIONS, 1);
+    metric_add(METRIC_CONNECTIONS_ALL, 0, 1);
     conn_enter(conn);
     conn_deadline(conn,
                   options->tls != NULL ? options->header_timeout_ms : options->idle_timeout_ms);

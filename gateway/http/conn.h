@@ -126,6 +126,8 @@ void conn_enter(struct conn *conn);
 void conn_leave(struct conn *conn);
 /* The connection is given up. `tell`: the handler did not ask for it. */
 void conn_fail(struct conn *conn, enum rc rc, bool tell);
+/* The time of the read or write under way is over. */
+void conn_time_out(struct conn *conn);
 /* As conn_fail() by us or by the client, and what the handler waits for is answered. */
 void conn_cut(struct conn *conn, enum rc rc);
 /* No byte may be missing for longer than this from now. */

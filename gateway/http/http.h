@@ -113,6 +113,9 @@ void http_reply_close_after(struct http_exchange *exchange);
  * of http_reply_end(). A read or write under way still completes, with RC_CLOSED; the arena stays
  * until then. */
 void http_abort(struct http_exchange *exchange);
+/* The client stands still and others need what it holds: the read or write under way ends with
+ * RC_TIMEOUT, as when its time was over. */
+void http_time_out(struct http_exchange *exchange);
 bool http_reply_started(const struct http_exchange *exchange);
 
 struct http_server;

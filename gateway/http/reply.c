@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "common/base/assert.h"
+#include "common/metrics/metrics.h"
 #include "gateway/http/conn.h"
 
 enum {
@@ -153,6 +154,7 @@ static void out_advance(struct conn *conn, size_t taken)
         ASSERT(out->at < out->count);
         if (out->at >= out->body_from && out->at < out->body_to) {
             conn->exchange.sent_bytes += step;
+            metric_add(METRIC_SENT_BYTES, 0, step);
         }
         *slice = slice_after(*slice, step);
         taken -= step;
@@ -363,6 +365,16 @@ void http_abort(struct http_exchange *exchange)
     conn_enter(conn);
     conn->active = false;
     conn_fail(conn, RC_CLOSED, false);
+    conn_leave(conn);
+}
+
+void http_time_out(struct http_exchange *exchange)
+{
+    struct conn *conn = conn_of(exchange);
+
+    ASSERT(conn->active);
+    conn_enter(conn);
+    conn_time_out(conn);
     conn_leave(conn);
 }
 

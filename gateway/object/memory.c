@@ -6,6 +6,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/limits.h"
+#include "common/metrics/metrics.h"
 
 enum {
     MEMORY_SMALL_BYTES = LIMIT_REPLICA_BYTES, /* may use the reserved share */
@@ -31,6 +32,12 @@ static uint64_t memory_budget(const struct gateway *gateway)
     return pool != NULL ? pool->budget_bytes : gateway->memory.budget_bytes;
 }
 
+static void memory_count(struct gateway *gateway, int64_t bytes)
+{
+    gateway->memory.used_bytes += (uint64_t)bytes;
+    metric_gauge_add(METRIC_STREAM_MEMORY, bytes);
+}
+
 /* Adds `bytes` if the sum stays within `limit`. */
 static bool memory_claim(struct gateway *gateway, uint64_t bytes, uint64_t limit)
 {
@@ -41,7 +48,7 @@ static bool memory_claim(struct gateway *gateway, uint64_t bytes, uint64_t limit
         if (gateway->memory.used_bytes + bytes > limit) {
             return false;
         }
-        gateway->memory.used_bytes += bytes;
+        memory_count(gateway, (int64_t)bytes);
         return true;
     }
     used = atomic_load_explicit(&pool->used_bytes, memory_order_relaxed);
@@ -51,7 +58,7 @@ static bool memory_claim(struct gateway *gateway, uint64_t bytes, uint64_t limit
         }
     } while (!atomic_compare_exchange_weak_explicit(&pool->used_bytes, &used, used + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
-    gateway->memory.used_bytes += bytes;
+    memory_count(gateway, (int64_t)bytes);
     return true;
 }
 
@@ -195,7 +202,7 @@ void stream_memory_give(struct gateway *gateway, uint64_t bytes)
     struct stream_pool *pool = memory_pool(gateway);
 
     ASSERT(gateway->memory.used_bytes >= bytes);
-    gateway->memory.used_bytes -= bytes;
+    memory_count(gateway, -(int64_t)bytes);
     if (pool != NULL) {
         atomic_fetch_sub_explicit(&pool->used_bytes, bytes, memory_order_relaxed);
     }

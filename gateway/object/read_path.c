@@ -9,6 +9,7 @@
 
 #include "common/base/assert.h"
 #include "gateway/object/memory.h"
+#include "gateway/object/memory_hold.h"
 #include "gateway/object/read_cursor.h"
 #include "gateway/object/read_window.h"
 
@@ -17,6 +18,7 @@ struct read_state {
     struct read_cursor cursor;
     uint64_t end; /* of the range, within the object */
     struct memory_wait wait;
+    struct memory_hold hold;
     uint64_t admitted_bytes;
     uint64_t windows_bytes;    /* of the windows that exist: at most admitted */
     struct read_window *front; /* next to be sent, or being sent */
@@ -159,6 +161,7 @@ static void read_window_failed(struct read_state *state)
 static void read_sent(struct read_state *state)
 {
     state->writing = false;
+    memory_hold_client(&state->hold, false);
     if (state->write.rc != RC_OK) {
         read_fail(state, state->write.rc, "the client is gone");
     }
@@ -190,6 +193,7 @@ static void read_send(struct read_state *state)
         path->begin(path);
     }
     state->writing = true;
+    memory_hold_client(&state->hold, true);
     if (http_reply_write(path->http, &state->write, state->front->slices,
                          state->front->slice_count)) {
         read_sent(state);
@@ -269,6 +273,7 @@ static void read_finish(struct read_state *state)
     read_drop(state, &state->front);
     read_drop(state, &state->next);
     read_cursor_deinit(&state->cursor);
+    memory_hold_end(&state->hold);
     if (state->admitted_bytes > 0) {
         stream_memory_give(path->gateway, state->admitted_bytes);
         state->admitted_bytes = 0;
@@ -312,12 +317,23 @@ static void read_pump(struct read_state *state)
 
 /* ---- The beginning ---- */
 
+static void read_hold(struct read_state *state, uint64_t bytes)
+{
+    struct http_exchange *http = state->path->sink == NULL ? state->path->http : NULL;
+
+    state->admitted_bytes = bytes;
+    state->hold.http = http;
+    state->hold.moved = http != NULL ? &http->sent_bytes : NULL;
+    state->hold.bytes = bytes;
+    memory_hold_begin(&state->hold, state->path->gateway);
+}
+
 static void read_admitted(struct memory_wait *wait)
 {
     struct read_state *state = CONTAINER_OF(wait, struct read_state, wait);
 
     if (wait->rc == RC_OK) {
-        state->admitted_bytes = wait->bytes;
+        read_hold(state, wait->bytes);
     } else {
         read_fail(state, wait->rc, "no memory for another reply");
     }
@@ -368,7 +384,7 @@ enum step_result read_path_start(struct read_path *path, struct task *parent)
     state->starting = true;
     rc = stream_memory_take(path->gateway, &state->wait, bytes);
     if (rc == RC_OK) {
-        state->admitted_bytes = bytes;
+        read_hold(state, bytes);
         read_pump(state);
     } else if (rc != RC_AGAIN) {
         read_fail(state, rc, "no memory for another reply");

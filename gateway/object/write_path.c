@@ -17,6 +17,8 @@
 #include "gateway/object/shard_discard.h"
 #include "gateway/object/write_state.h"
 
+enum { WRITE_FIRST_BYTES = 4096 };
+
 static void write_pump(struct write_state *state);
 
 /* ---- The end ---- */
@@ -29,6 +31,7 @@ static void write_release(struct write_state *state)
     }
     mem_free(state->parity);
     state->parity = NULL;
+    memory_hold_end(&state->hold);
     if (state->admitted_bytes > 0) {
         stream_memory_give(state->path->gateway, state->admitted_bytes);
         state->admitted_bytes = 0;
@@ -75,6 +78,7 @@ static void write_extent_done(struct extent_writer *extent)
     struct write_state *state = CONTAINER_OF(extent, struct write_state, extent);
 
     state->calling = false;
+    memory_hold_client(&state->hold, state->reading);
     if (extent->rc != RC_OK) {
         write_fail(state, extent->rc, "too few disks took their shards");
     }
@@ -181,6 +185,7 @@ static void write_took(struct write_state *state)
     struct write_buffer *buffer = &state->buffers[state->fill];
 
     state->reading = false;
+    memory_hold_client(&state->hold, false);
     path->size += state->read.len;
     buffer->len = state->front_bytes + state->read.len;
     state->front_bytes = 0;
@@ -224,6 +229,22 @@ static void write_shrink(struct write_state *state)
     stream_memory_give(state->path->gateway, state->plan.stripe_bytes);
 }
 
+/* What there is already: the prefix, and what was read before there was a buffer. */
+static void write_put_front(struct write_state *state, struct write_buffer *buffer)
+{
+    struct slice prefix = state->path->prefix;
+
+    ASSERT(prefix.len + state->first_len <= state->plan.stripe_bytes);
+    if (prefix.len > 0) {
+        memcpy(buffer->data, prefix.data, prefix.len);
+    }
+    if (state->first_len > 0) {
+        memcpy(buffer->data + prefix.len, state->first, state->first_len);
+    }
+    state->front_bytes = prefix.len + state->first_len;
+    state->front_due = false;
+}
+
 /* True when it changed something. */
 static bool write_fill(struct write_state *state)
 {
@@ -237,12 +258,16 @@ static bool write_fill(struct write_state *state)
         return true;
     }
     if (state->front_due) {
-        state->front_due = false;
-        state->front_bytes = state->path->prefix.len;
-        ASSERT(state->front_bytes < state->plan.stripe_bytes);
-        memcpy(buffer->data, state->path->prefix.data, state->front_bytes);
+        write_put_front(state, buffer);
+        if (state->first_ended || state->front_bytes == state->plan.stripe_bytes) {
+            state->read.len = 0;
+            state->read.end = state->first_ended;
+            write_took(state);
+            return true;
+        }
     }
     state->reading = true;
+    memory_hold_client(&state->hold, !state->calling);
     if (!payload_read(state->path->payload, &state->read, buffer->data + state->front_bytes,
                       state->plan.stripe_bytes - state->front_bytes)) {
         return false;
@@ -283,6 +308,10 @@ static void write_begin(struct write_state *state)
         state->parity = mem_alloc_pages(state->plan.parity_bytes);
         state->parity_size = state->plan.parity_bytes;
     }
+    state->hold.http = state->path->payload->http;
+    state->hold.moved = &state->path->payload->received;
+    state->hold.bytes = state->admitted_bytes;
+    memory_hold_begin(&state->hold, state->path->gateway);
     write_pump(state);
 }
 
@@ -318,6 +347,54 @@ static void write_admit(struct write_state *state)
         state->admitted_bytes = 0;
         write_fail(state, rc, "no memory for another body");
         write_finish(state);
+    }
+}
+
+/* ---- The first bytes ---- */
+
+/* Buffers are for clients that send: one that only said it would does not hold any. */
+static void write_first_took(struct write_state *state)
+{
+    struct write_path *path = state->path;
+
+    state->reading = false;
+    state->first_len = state->read.len;
+    state->first_ended = state->read.end;
+    path->size += state->read.len;
+    if (state->read.end && path->payload->error != S3_OK) {
+        path->error = path->payload->error;
+        path->error_text = path->payload->error_text;
+        write_fail(state, RC_INVALID, s3_error_code(path->error));
+        write_finish(state);
+    } else if (path->size == 0) {
+        write_finish(state); /* an empty body, however it came */
+    } else {
+        state->read.done = write_read_done;
+        write_admit(state);
+    }
+}
+
+static void write_first_done(struct payload_read *read)
+{
+    write_first_took(CONTAINER_OF(read, struct write_state, read));
+}
+
+static void write_first(struct write_state *state)
+{
+    struct write_path *path = state->path;
+    size_t room = state->plan.stripe_bytes - path->prefix.len;
+
+    state->front_due = true;
+    if (path->payload->http == NULL) { /* the bytes are at hand */
+        write_admit(state);
+        return;
+    }
+    room = room < WRITE_FIRST_BYTES ? room : WRITE_FIRST_BYTES;
+    state->first = arena_alloc_raw(path->arena, room);
+    state->read.done = write_first_done;
+    state->reading = true;
+    if (payload_read(path->payload, &state->read, state->first, room)) {
+        write_first_took(state);
     }
 }
 
@@ -368,10 +445,9 @@ static void write_choose(struct write_state *state)
         write_finish(state);
         return;
     }
-    state->front_due = path->prefix.len > 0;
     write_plan_make(&state->plan, gateway->config, group, payload->has_length,
                     payload->length + path->prefix.len);
-    write_admit(state);
+    write_first(state);
 }
 
 enum step_result write_path_start(struct write_path *path, struct task *parent)

@@ -4,6 +4,7 @@
 
 #include "gateway/object/extent_writer.h"
 #include "gateway/object/memory.h"
+#include "gateway/object/memory_hold.h"
 #include "gateway/object/write_path.h"
 #include "gateway/object/write_plan.h"
 
@@ -17,6 +18,7 @@ struct write_state {
     struct write_path *path;
     struct write_plan plan;
     struct memory_wait wait;
+    struct memory_hold hold;
     uint64_t admitted_bytes;
     struct write_buffer buffers[WRITE_BUFFERS_MAX];
     char *parity;
@@ -26,8 +28,12 @@ struct write_state {
     uint64_t sent_bytes;
     struct payload_read read;
     bool reading;
-    bool front_due;     /* the prefix is still to be put in front */
-    size_t front_bytes; /* of it, in the buffer that is being filled */
+    /* The first bytes of the body: read before memory is admitted. */
+    char *first;
+    size_t first_len;
+    bool first_ended;   /* they are all there is */
+    bool front_due;     /* prefix and first bytes are still to be put into the first buffer */
+    size_t front_bytes; /* of them, in the buffer that is being filled */
     bool ended;         /* the payload gave its last byte, and all is well with it */
     /* The extent under way. */
     void (*extent_done)(struct extent_writer *extent);
