@@ -1,6 +1,6 @@
 /*
- * TLS 1.2 and 1.3 for one side of a connection, without any input or output: ciphertext in,
- * plaintext out, and the reverse. The only file besides common/crypto that includes OpenSSL.
+ * The gateway's side of TLS 1.2 and 1.3: certificates, names, tickets. The connections themselves
+ * are common/crypto/tls_session.h. The only file besides common/crypto that includes OpenSSL.
  *
  * A context (certificate, key, ticket keys) is shared by all loops; any thread may reload it:
  * handshakes that begin afterwards use the new certificate, open connections stay. A session
@@ -12,13 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/base/buffer.h"
 #include "common/base/error.h"
 #include "common/base/slice.h"
+#include "common/crypto/tls_session.h"
 #include "common/env/env.h"
 
 struct tls_context;
-struct tls_session;
 
 struct tls_options {
     const char *certificate_path; /* PEM: the server's first, then the chain */
@@ -39,20 +38,8 @@ enum rc tls_context_reload(struct tls_context *context, struct env *env, struct 
 /* No session may be left. */
 void tls_context_close(struct tls_context *context);
 
+/* A server's session: tls_session.h says how it is used. Borrows the context until the handshake is
+ * done. */
 struct tls_session *tls_session_new(struct tls_context *context);
-void tls_session_free(struct tls_session *session);
-/* The handshake is done. */
-bool tls_session_ready(const struct tls_session *session);
-/* Takes ciphertext from the front of `*in` (all of it unless `to` fills up) and opens it into `to`.
- * RC_OK with *got 0: more is needed. RC_CLOSED: the peer ended its side. RC_INVALID: not TLS, or
- * refused. `out` receives what the protocol itself has to send, also on failure (an alert). */
-enum rc tls_session_open(struct tls_session *session, struct slice *in, char *to, size_t len,
-                         size_t *got, struct buffer *out);
-/* Seals plaintext (after the handshake) and appends the records to `out`. */
-enum rc tls_session_seal(struct tls_session *session, struct slice bytes, struct buffer *out);
-/* Appends the notice that our side ends. */
-void tls_session_end(struct tls_session *session, struct buffer *out);
-/* The session was resumed from a ticket. */
-bool tls_session_resumed(const struct tls_session *session);
 
 #endif
