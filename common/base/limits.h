@@ -36,15 +36,15 @@ enum {
     LIMIT_XML_BODY_BYTES = 2 * 1024 *
         1024, /* CompleteMultipartUpload of 10,000 parts with checksums: 1.5 MB */
     LIMIT_XML_DEPTH = 16,
-    LIMIT_CORS_BYTES = 64 * 1024, /* a CORS document (AWS) */
-    LIMIT_CORS_RULES = 100,       /* (AWS) */
-    LIMIT_CORS_ID_BYTES = 255,    /* (AWS) */
+    LIMIT_CORS_BYTES = 64 * 1024,     /* a CORS document (AWS) */
+    LIMIT_CORS_RULES = 100,           /* (AWS) */
+    LIMIT_CORS_ID_BYTES = 255,        /* (AWS) */
     LIMIT_WEBSITE_BYTES = 128 * 1024, /* a website document (AWS) */
     LIMIT_ROUTING_RULES = 50,         /* of a website (AWS) */
     LIMIT_FORM_BYTES = 20 * 1024,     /* fields of a form before its file (AWS) */
-    LIMIT_DELETE_KEYS = 1000, /* DeleteObjects (AWS) */
-    LIMIT_LIST_KEYS = 1000,   /* a page (AWS) */
-    LIMIT_PARTS = 10000,      /* of an upload (AWS) */
+    LIMIT_DELETE_KEYS = 1000,         /* DeleteObjects (AWS) */
+    LIMIT_LIST_KEYS = 1000,           /* a page (AWS) */
+    LIMIT_PARTS = 10000,              /* of an upload (AWS) */
     LIMIT_ADMIN_BODY_BYTES = 65536,
 
     /* ---- Metadata ---- */
@@ -78,6 +78,21 @@ enum {
     LIMIT_STREAM_MEMORY_BYTES = 40 * 1024 *
         1024, /* stripe and read buffers of all requests; beyond: wait, then 503 */
 
+    /* ---- RPC between processes (common/rpc) ---- */
+    LIMIT_RPC_HEAD_BYTES = 1024 * 1024,              /* the longest command: PUT_PART */
+    LIMIT_RPC_BODY_BYTES = 4 * 1024 * 1024 + 4096,   /* the longest frame between replicas */
+    LIMIT_RPC_INFLIGHT = 4096,                       /* calls and streams of one connection */
+    LIMIT_RPC_INFLIGHT_BYTES = 16 * 1024 * 1024,     /* of unanswered requests of one connection */
+    LIMIT_RPC_QUEUED = 32768,                        /* calls that wait for one connection */
+    LIMIT_RPC_MESSAGE_QUEUE_BYTES = 8 * 1024 * 1024, /* one-way, of one link: two longest */
+    LIMIT_RPC_OUT_BYTES = 256 * 1024,     /* sealed ahead of the kernel; one frame may stand out */
+    LIMIT_RPC_ANSWER_BYTES = 1024 * 1024, /* small answers to one that does not read: then we do
+                                             not read either */
+    LIMIT_RPC_DATA_BYTES = 64 * 1024,     /* one frame of a stream: others get their turn */
+    LIMIT_RPC_WINDOW_BYTES = 16 * 1024 * 1024, /* of a stream */
+    LIMIT_RPC_CONNECTIONS = 4096,              /* accepted by one loop */
+    LIMIT_RPC_STALL_S = 30,                    /* the kernel took nothing: the other end is stuck */
+
     /* ---- Time ---- */
     LIMIT_CLOCK_SKEW_S = 15 * 60,           /* SigV4 (AWS) */
     LIMIT_PRESIGN_S = 7 * 24 * 3600,        /* SigV4 query (AWS) */
@@ -93,6 +108,11 @@ static_assert(LIMIT_INLINE_BYTES < LIMIT_REPLICA_BYTES, "layouts grow in this or
 static_assert(LIMIT_DATA_SHARDS + LIMIT_PARITY_SHARDS == LIMIT_SHARDS && LIMIT_SHARDS <= 32,
               "bitmap");
 static_assert(LIMIT_BLOCK_BYTES % LIMIT_DISK_ALIGN_BYTES == 0, "blocks are whole sectors");
+
+static_assert(LIMIT_PART_COMMAND_BYTES < LIMIT_RPC_HEAD_BYTES, "a command fits a frame");
+static_assert(LIMIT_RPC_BODY_BYTES + LIMIT_RPC_HEAD_BYTES < LIMIT_RPC_MESSAGE_QUEUE_BYTES &&
+                  LIMIT_RPC_BODY_BYTES + LIMIT_RPC_HEAD_BYTES < LIMIT_RPC_INFLIGHT_BYTES,
+              "one of the longest always fits");
 
 /* 64-bit bounds do not fit an enum. */
 #define LIMIT_OBJECT_BYTES   (50ULL * 1024 * 1024 * 1024 * 1024) /* AWS since 2025: 50 TiB */

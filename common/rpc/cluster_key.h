@@ -15,7 +15,7 @@
 
 enum {
     CLUSTER_KEY_BYTES = 32,
-    CLUSTER_KEY_TEXT_BYTES = 53, /* "kist1-" and 43 characters of base64url, and 4 of check */
+    CLUSTER_KEY_TEXT_BYTES = 78, /* "kist1-", 64 hexadecimal digits, 8 of check (CRC32C) */
     CLUSTER_KEY_PSK_BYTES = 32
 };
 
