@@ -68,8 +68,8 @@ def test_writes(s3, bucket, refused):
         s3.put_object(Bucket=bucket, Key="k", Body=b"3", IfMatch=etag)
     with refused(404, "NoSuchKey"):
         s3.put_object(Bucket=bucket, Key="none", Body=b"3", IfMatch=etag)
-    with refused(501, "NotImplemented"):
-        s3.put_object(Bucket=bucket, Key="k", Body=b"3", IfNoneMatch=etag)
+    with refused(412, "PreconditionFailed"):
+        s3.put_object(Bucket=bucket, Key="k", Body=b"3", IfNoneMatch=second)
     with refused(412, "PreconditionFailed"):
         s3.delete_object(Bucket=bucket, Key="k", IfMatch=etag)
     s3.delete_object(Bucket=bucket, Key="k", IfMatch=second)
