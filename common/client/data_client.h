@@ -112,6 +112,9 @@ struct data_client {
     void (*stat)(struct data_client *data, struct shard_stat *call);
     bool (*full)(struct data_client *data,
                  uint64_t disk); /* why it is not healthy; NULL: unknown */
+    /* Of the file system, as last seen; false when the disk is gone. NULL: unknown. */
+    bool (*space)(struct data_client *data, uint64_t disk, uint64_t *total_bytes,
+                  uint64_t *free_bytes);
 };
 
 #endif

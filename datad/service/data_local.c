@@ -59,6 +59,20 @@ static bool local_full(struct data_client *data, uint64_t disk)
     return store != NULL && store_state(store) == STORE_FULL;
 }
 
+static bool local_space(struct data_client *data, uint64_t disk, uint64_t *total_bytes,
+                        uint64_t *free_bytes)
+{
+    const struct data_local *local = CONTAINER_OF(data, struct data_local, base);
+    const struct store *store = data_local_store(local, disk);
+
+    if (store == NULL) {
+        return false;
+    }
+    *total_bytes = atomic_load_explicit(&store->total_bytes, memory_order_relaxed);
+    *free_bytes = atomic_load_explicit(&store->free_bytes, memory_order_relaxed);
+    return true;
+}
+
 /* ---- Remove ---- */
 
 static void job_finish(struct local_job *job, enum rc rc)
@@ -269,7 +283,8 @@ struct data_local *data_local_new(struct env *env, struct store *const *stores,
                                        .remove = local_remove,
                                        .healthy = local_healthy,
                                        .stat = local_stat,
-                                       .full = local_full};
+                                       .full = local_full,
+                                       .space = local_space};
     return local;
 }
 

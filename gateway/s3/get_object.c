@@ -16,6 +16,7 @@
 #include "gateway/s3/object_lookup.h"
 #include "gateway/s3/range.h"
 #include "gateway/s3/unsupported.h"
+#include "gateway/s3/veeam.h"
 
 struct get_object {
     struct s3_request base;
@@ -47,6 +48,9 @@ static enum step_result get_check(struct task *task)
     op->is_head = req->http->request.method == HTTP_HEAD;
     if (s3_refuse_encryption(req) == STEP_FAIL) {
         return STEP_FAIL;
+    }
+    if (veeam_is_document(req->key) && !req->object_decides) {
+        return veeam_reply(req);
     }
     if (req->param_count == 0) {
         return STEP_NEXT;
