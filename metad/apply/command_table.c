@@ -2,7 +2,7 @@
 
 #include "common/base/assert.h"
 
-enum { COMMAND_NUMBER_MAX = 32 };
+enum { COMMAND_NUMBER_MAX = 64 };
 
 static const struct command commands[COMMAND_NUMBER_MAX] = {
 #define COMMAND(number, name, message)                                                             \
