@@ -152,11 +152,15 @@ static enum s3_error chunked_trailer_signature(struct aws_chunked *chunked, stru
 /* "x-amz-checksum-crc32c:sOO8/Q==", once, and announced by x-amz-trailer; then the signature. */
 static enum s3_error chunked_trailer_line(struct aws_chunked *chunked, struct slice line)
 {
+    /* minio-go ends the line with LF and CR LF, and AWS takes it. */
+    if (line.data[line.len - 1] == '\n') {
+        line.len -= 1;
+    }
     size_t colon = slice_find(line, ':');
     struct slice name = slice_trim(slice_of(line.data, colon));
     struct slice value = slice_trim(slice_after(line, colon + 1));
 
-    if (colon == line.len || chunked->trailer_signed) {
+    if (colon == line.len || chunked->trailer_signed || slice_find(line, '\n') != line.len) {
         return S3_MalformedTrailerError;
     }
     if (slice_eq_nocase(name, SLICE("x-amz-trailer-signature"))) {
@@ -218,7 +222,8 @@ static enum s3_error chunked_byte(struct aws_chunked *chunked, char byte)
         chunked->line_len = 0;
         return byte == '\n' ? chunked_line(chunked, line) : chunked_broken(chunked);
     }
-    if (byte == '\n' || chunked->line_len == sizeof(chunked->line)) {
+    if (chunked->line_len == sizeof(chunked->line) ||
+        (byte == '\n' && chunked->state != AWS_CHUNKED_TRAILER)) {
         return chunked_broken(chunked);
     }
     /* The empty line behind data can only begin with CR: nothing else is collected there. */
