@@ -34,6 +34,7 @@ struct serve_options {
     uint64_t repair_rate;
     uint64_t hedge_after;
     uint64_t lifecycle_day;
+    uint64_t keep_alive_after;
     uint64_t idle_timeout;
     uint64_t header_timeout;
     uint64_t body_timeout;

@@ -74,6 +74,7 @@ static void gateways_configure(struct serve *serve)
         .extent_bytes_max = LIMIT_EXTENT_BYTES,
         .hedge_ms = options->hedge_after,
         .lifecycle_day_ms = options->lifecycle_day,
+        .keep_alive_ms = options->keep_alive_after,
         .sinks = serve->sink_names,
         .sink_count = serve->sink_count,
         .incarnation = serve->incarnation,

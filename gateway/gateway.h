@@ -35,6 +35,7 @@ struct gateway_config {
     uint64_t replica_bytes_max;  /* LIMIT_REPLICA_BYTES */
     uint64_t extent_bytes_max;   /* LIMIT_EXTENT_BYTES */
     uint64_t lifecycle_day_ms;   /* goes into the rules that are put; 0: a real day */
+    uint64_t keep_alive_ms;     /* of slow replies; 0: 10 s */
     uint64_t hedge_ms;           /* wait for a shard before a parity read */
     uint32_t incarnation;        /* minted by root at this start: part of every extent id */
     uint32_t cluster_epoch;

@@ -104,6 +104,14 @@ static void server_on_request(struct http_server *http, struct http_exchange *ex
     s3_dispatch(&server->service, exchange);
 }
 
+static const struct http_header *server_bad_request_headers(struct http_server *http,
+                                                            struct arena *arena, size_t *count)
+{
+    struct gateway_server *server = http_server_user(http);
+
+    return s3_bad_request_headers(&server->service, arena, count);
+}
+
 static void server_on_bad_request(struct http_server *http, struct arena *arena, int status,
                                   struct slice *body, struct slice *content_type)
 {
@@ -140,6 +148,7 @@ enum rc gateway_server_open(struct gateway_server **out,
         .connections_max = (uint32_t)server_or(options->connections_max, LIMIT_CONNECTIONS),
         .on_request = server_on_request,
         .on_bad_request = server_on_bad_request,
+        .bad_request_headers = server_bad_request_headers,
         .user = server,
     };
 

@@ -8,6 +8,9 @@
 /* Returns false when the task waits. */
 static bool task_step(struct task *task)
 {
+    if (task->trace != NULL) {
+        task->trace(task, task->steps[task->at].name);
+    }
     switch (task->steps[task->at].run(task)) {
     case STEP_NEXT:
         task->at += 1;
@@ -46,9 +49,15 @@ static void task_run(struct task *task)
 
 void task_start(struct task *task, const struct step *steps, task_done_cb done)
 {
+    task_start_traced(task, steps, done, NULL);
+}
+
+void task_start_traced(struct task *task, const struct step *steps, task_done_cb done,
+                       void (*trace)(struct task *task, const char *step))
+{
     ASSERT(steps[0].run != NULL);
     ASSERT(done != NULL);
-    *task = (struct task){.steps = steps, .done = done};
+    *task = (struct task){.steps = steps, .done = done, .trace = trace};
     task_run(task);
 }
 

@@ -42,11 +42,16 @@ struct task {
     bool waiting;
     bool cancelled;
     task_done_cb done;
+    void (*trace)(struct task *task, const char *step);
 };
 
 /* Borrows `steps` (ends at a row without `run`) and `task` until `done`; `done` may free `task`. It
  * may run inside task_start() when no step had to wait. */
 void task_start(struct task *task, const struct step *steps, task_done_cb done);
+
+/* The same, and `trace` is told each step that is entered. */
+void task_start_traced(struct task *task, const struct step *steps, task_done_cb done,
+                       void (*trace)(struct task *task, const char *step));
 
 /* Reports the awaited call's outcome. Call once per STEP_WAIT or STEP_AGAIN. With a failure the
  * text may stand in task->error.text already; otherwise the rc's own text is put there. */

@@ -134,6 +134,10 @@ struct http_options {
      * type into `arena`; NULL: an empty body. The connection closes afterwards. */
     void (*on_bad_request)(struct http_server *server, struct arena *arena, int status,
                            struct slice *body, struct slice *content_type);
+    /* All headers of such a reply, in `arena`; NULL: the content type alone. Called before the one
+     * above. */
+    const struct http_header *(*bad_request_headers)(struct http_server *server,
+                                                     struct arena *arena, size_t *count);
     void *user;
 };
 

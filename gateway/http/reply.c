@@ -395,12 +395,17 @@ void reply_refuse(struct conn *conn, int status)
         conn_fail(conn, RC_CLOSED, false);
         return;
     }
+    if (options->bad_request_headers != NULL) {
+        head.headers = options->bad_request_headers(conn->server, &conn->arena, &head.header_count);
+    }
     if (options->on_bad_request != NULL) {
         options->on_bad_request(conn->server, &conn->arena, status, &body, &type.value);
     }
+    if (head.headers == NULL) {
+        head.headers = &type;
+        head.header_count = type.value.len > 0 ? 1 : 0;
+    }
     head.content_length = (int64_t)body.len;
-    head.headers = &type;
-    head.header_count = type.value.len > 0 ? 1 : 0;
     head.date = http_date_get(&conn->server->date, env->clock->wall_ns(env));
     buffer_clear(&conn->head);
     response_head_put(&conn->head, &head);

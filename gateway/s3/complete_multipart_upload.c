@@ -116,6 +116,11 @@ static enum step_result complete_check(struct task *task)
     }
     op->message.conditions = conditional ? &op->conditions : NULL;
     if (size.data != NULL) {
+        if (size.len > 1 && size.data[0] == '-') {
+            return s3_failf(req, S3_InvalidRequest,
+                            "Value for x-amz-mp-object-size header is less than zero: '%.*s'",
+                            (int)size.len, size.data);
+        }
         if (!slice_to_u64(size, INT64_MAX, &op->message.size)) {
             return s3_fail(req, S3_InvalidRequest,
                            "Value for x-amz-mp-object-size header is invalid.");
@@ -404,7 +409,7 @@ static void complete_release(struct task *task)
 
 const struct s3_handler complete_upload = {
     .state_size = sizeof(struct complete_upload),
-    .flags = BODY_DOCUMENT,
+    .flags = BODY_DOCUMENT | KEEPS_ALIVE,
     .steps =
         {
                 {"check", complete_check},

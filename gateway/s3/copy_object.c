@@ -316,7 +316,7 @@ static void copy_release(struct task *task)
 
 const struct s3_handler copy_object = {
     .state_size = sizeof(struct copy_object),
-    .flags = CHECKS_MORE,
+    .flags = CHECKS_MORE | KEEPS_ALIVE,
     .steps =
         {
                 {"acl", copy_acl},

@@ -7,7 +7,9 @@
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
 #include "gateway/s3/judge.h"
+#include "gateway/s3/keep_alive.h"
 #include "gateway/s3/router.h"
+#include "gateway/s3/server_timing.h"
 #include "gateway/s3/verdict.h"
 #include "gateway/web/cors.h"
 #include "gateway/web/form.h"
@@ -41,6 +43,8 @@ struct dispatch {
     struct buffer document;
     size_t document_bytes; /* taken from the service's budget */
     struct payload_read read;
+    struct keep_alive keep;
+    struct server_timing *timing; /* NULL: not asked for */
 };
 
 static struct dispatch *dispatch_of(struct task *task)
@@ -75,6 +79,22 @@ static void dispatch_make_id(struct s3_service *service, char out[S3_REQUEST_ID_
     out[S3_REQUEST_ID_BYTES] = '\0';
 }
 
+const struct http_header *s3_bad_request_headers(struct s3_service *service, struct arena *arena,
+                                                 size_t *count)
+{
+    struct http_header *headers = arena_alloc_raw(arena, 4 * sizeof(*headers));
+
+    dispatch_make_id(service, service->refused_id);
+    headers[0] = (struct http_header){SLICE("x-amz-request-id"),
+                                      arena_copy(arena, slice_str(service->refused_id))};
+    headers[1] =
+        (struct http_header){SLICE("x-amz-id-2"), slice_of(service->host_id, S3_HOST_ID_BYTES)};
+    headers[2] = (struct http_header){SLICE("Server"), SLICE("kist")};
+    headers[3] = (struct http_header){SLICE("Content-Type"), SLICE("application/xml")};
+    *count = 4;
+    return headers;
+}
+
 struct slice s3_host_id(const struct s3_request *req)
 {
     const struct dispatch *d = req->dispatch;
@@ -84,9 +104,14 @@ struct slice s3_host_id(const struct s3_request *req)
 
 void s3_reply_common_headers(struct s3_request *req)
 {
+    const struct dispatch *d = req->dispatch;
+
     s3_reply_header(req, "x-amz-request-id", slice_of(req->request_id, S3_REQUEST_ID_BYTES));
     s3_reply_header(req, "x-amz-id-2", s3_host_id(req));
     s3_reply_header(req, "Server", SLICE("kist"));
+    if (d->timing != NULL) {
+        s3_reply_header(req, "Server-Timing", server_timing_text(d->timing, req->arena));
+    }
     s3_reply_cors(req);
 }
 
@@ -151,6 +176,9 @@ static void dispatch_send(struct dispatch *d, bool cut)
         http_abort(http);
     } else if (req->streamed) {
         http_reply_end(http, NULL, 0);
+    } else if (d->keep.begun) {
+        body = keep_alive_rest(body);
+        http_reply_end(http, &body, 1);
     } else {
         http_reply_start(http, req->status, req->headers, req->header_count, (int64_t)body.len);
         http_reply_end(http, &body, body.len > 0 ? 1 : 0);
@@ -171,7 +199,7 @@ static void dispatch_finish(struct dispatch *d, const struct error *error)
         (void)s3_fail(req, S3_InternalError, NULL);
         failed = true;
     }
-    cut = d->hung_up || (failed && req->replied);
+    cut = !keep_alive_stop(&d->keep) || d->hung_up || (failed && req->replied);
     if (failed && d->home_id != 0 && req->op->handler->abort != NULL) {
         req->op->handler->abort(&req->task); /* may say what the failure means */
     }
@@ -318,6 +346,18 @@ static enum step_result dispatch_document(struct task *task)
 
 /* ---- The handler ---- */
 
+static void dispatch_trace(struct task *task, const char *step)
+{
+    server_timing_enter(dispatch_of(task)->timing, step);
+}
+
+static void dispatch_trace_handler(struct task *task, const char *step)
+{
+    const struct dispatch *d = S3_REQUEST_OF(task)->dispatch;
+
+    server_timing_enter(d->timing, step);
+}
+
 static const struct step dispatch_judge_again[] = {
     {"judge", dispatch_judge},
     {0}
@@ -394,7 +434,8 @@ static void dispatch_forward(struct dispatch *d)
     d->restart_at = 0;
     d->home_id = 0;
     d->running = &d->task;
-    task_start(&d->task, dispatch_judge_again, dispatch_judged);
+    task_start_traced(&d->task, dispatch_judge_again, dispatch_judged,
+                      d->timing != NULL ? dispatch_trace : NULL);
 }
 
 static void dispatch_handler_done(struct task *task)
@@ -426,7 +467,8 @@ static void dispatch_handler_done(struct task *task)
     buffer_clear(&req->xml);
     d->want_refresh = true;
     d->running = &d->task;
-    task_start(&d->task, dispatch_judge_again, dispatch_judged);
+    task_start_traced(&d->task, dispatch_judge_again, dispatch_judged,
+                      d->timing != NULL ? dispatch_trace : NULL);
 }
 
 static void dispatch_judged(struct task *task)
@@ -454,7 +496,11 @@ static void dispatch_judged(struct task *task)
     }
     d->home_id = id;
     d->running = &req->task;
-    task_start(&req->task, req->op->handler->steps + d->restart_at, dispatch_handler_done);
+    if ((req->op->handler->flags & KEEPS_ALIVE) != 0) {
+        keep_alive_start(&d->keep, req);
+    }
+    task_start_traced(&req->task, req->op->handler->steps + d->restart_at, dispatch_handler_done,
+                      d->timing != NULL ? dispatch_trace_handler : NULL);
 }
 
 /* ---- The beginning ---- */
@@ -542,7 +588,13 @@ void s3_dispatch(struct s3_service *service, struct http_exchange *exchange)
     exchange->on_hangup = dispatch_hangup;
     service->gateway->active_requests += 1;
     metric_gauge_add(METRIC_REQUESTS_ACTIVE, 1);
-    task_start(&d->task, dispatch_steps, dispatch_judged);
+    if (s3_header(req, "x-kist-server-timing").len > 0) {
+        d->timing = arena_alloc(arena, sizeof(*d->timing));
+        d->timing->env = exchange->env;
+        d->timing->started_ns = exchange->started_ns;
+    }
+    task_start_traced(&d->task, dispatch_steps, dispatch_judged,
+                      d->timing != NULL ? dispatch_trace : NULL);
 }
 
 /* ---- The service ---- */

@@ -28,7 +28,8 @@ struct s3_service {
     char host_id[S3_HOST_ID_BYTES + 1]; /* x-amz-id-2: this process and loop */
     uint64_t id_seed;
     uint64_t id_count;
-    size_t document_bytes; /* of all requests under way */
+    char refused_id[S3_REQUEST_ID_BYTES + 1]; /* of the last refused head */
+    size_t document_bytes;                    /* of all requests under way */
 };
 
 /* RC_INVALID when op.def is ambiguous. `gateway` outlives the service. */
@@ -37,7 +38,10 @@ void s3_service_deinit(struct s3_service *service);
 
 /* Takes the exchange; answers it. */
 void s3_dispatch(struct s3_service *service, struct http_exchange *exchange);
-/* The error document for a head that http refuses. */
+/* The headers of the reply to a head that http refuses: a new request id among them. */
+const struct http_header *s3_bad_request_headers(struct s3_service *service, struct arena *arena,
+                                                 size_t *count);
+/* The error document behind them, of the same id. */
 void s3_bad_request(struct s3_service *service, struct arena *arena, int status, struct slice *body,
                     struct slice *content_type);
 

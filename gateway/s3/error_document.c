@@ -110,6 +110,9 @@ static void error_details(const struct s3_request *req, struct xml_writer *xml)
             form_error_size(req, xml);
         }
         break;
+    case S3_InvalidDigest:
+        xml_writer_text(xml, "Content-MD5", s3_header(req, "content-md5"));
+        break;
     case S3_NoSuchUpload:
         xml_writer_text(xml, "UploadId", s3_param(req, "uploadId"));
         break;
@@ -169,6 +172,7 @@ void s3_bad_request(struct s3_service *service, struct arena *arena, int status,
     xml_writer_open(&xml, "Error");
     xml_writer_str(&xml, "Code", code);
     xml_writer_str(&xml, "Message", message);
+    xml_writer_str(&xml, "RequestId", service->refused_id);
     xml_writer_raw(&xml, "HostId", slice_of(service->host_id, S3_HOST_ID_BYTES));
     xml_writer_close(&xml);
     *body = arena_copy(arena, buffer_slice(&text));

@@ -46,6 +46,7 @@ enum s3_op_flags {
     NEEDS_CHECKSUM = 16,  /* a document that must come with Content-MD5 or x-amz-checksum-* */
     AUTH_LATER = 32,      /* the handler judges the caller itself (form uploads, preflight) */
     CHECKS_KEYS = 64,     /* nothing is asked before: the handler asks for each key it was sent */
+    KEEPS_ALIVE = 256,    /* may take long: keep_alive.h */
     CHECKS_OBJECT = 128   /* the handler calls s3_check_object(): the object may decide */
 };
 

@@ -350,7 +350,7 @@ static void part_copy_release(struct task *task)
 
 const struct s3_handler upload_part_copy = {
     .state_size = sizeof(struct upload_part_copy),
-    .flags = CHECKS_MORE,
+    .flags = CHECKS_MORE | KEEPS_ALIVE,
     .steps =
         {
                 {"check", part_copy_check},
