@@ -134,6 +134,34 @@ static void a_rename_asks_both_ends(void **state)
     assert_int_equal(machine_fixture_current(f, "a")->size, 1000);
 }
 
+/* A client that lost the answer asks again: it gets the same one, although the source is gone; the
+ * token of one request is none for another. */
+static void a_token_makes_a_rename_repeatable(void **state)
+{
+    struct machine_fixture *f = *state;
+    Kist__RenameObject call = rename_call(f, "a", "b");
+    uint64_t stamp;
+
+    call.token = field_of("sixteen-bytes-to");
+    call.digest = field_of("sixteen-bytes-di");
+    assert_int_equal(machine_fixture_apply(f, META_RENAME_OBJECT, &call.base, SLICE_EMPTY)->outcome,
+                     KIST__OUTCOME__NO_SUCH_KEY); /* a refusal is not kept */
+    (void)machine_fixture_put(f, "a", 1000);
+    stamp = machine_fixture_apply(f, META_RENAME_OBJECT, &call.base, SLICE_EMPTY)->record->stamp;
+    (void)machine_fixture_put(f, "a", 2000);
+    assert_int_equal(
+        machine_fixture_apply(f, META_RENAME_OBJECT, &call.base, SLICE_EMPTY)->record->stamp,
+        stamp);
+    assert_int_equal(machine_fixture_current(f, "a")->size, 2000);
+    assert_int_equal(machine_fixture_current(f, "b")->size, 1000);
+    call.digest = field_of("another sixteen.");
+    assert_int_equal(machine_fixture_apply(f, META_RENAME_OBJECT, &call.base, SLICE_EMPTY)->outcome,
+                     KIST__OUTCOME__TOKEN_MISMATCH);
+    call.token = field_of("short");
+    assert_int_equal(machine_fixture_apply(f, META_RENAME_OBJECT, &call.base, SLICE_EMPTY)->outcome,
+                     KIST__OUTCOME__INVALID_ARGUMENT);
+}
+
 /* ---- Append ---- */
 
 static Kist__AppendObject append_call(struct machine_fixture *f, const char *key, uint64_t size)
@@ -328,6 +356,7 @@ int main(void)
         CASE(a_rename_replaces_the_destination),
         CASE(a_versioned_rename_leaves_a_marker),
         CASE(a_rename_asks_both_ends),
+        CASE(a_token_makes_a_rename_repeatable),
         CASE(inline_bodies_grow),
         CASE(a_layout_grows_in_place),
         CASE(an_append_leaves_copies_alone),
