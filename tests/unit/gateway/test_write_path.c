@@ -431,6 +431,19 @@ static void shape_changes_between_extents(void **state)
 
 /* ---- Memory ---- */
 
+/* Memory is asked for when the first bytes have come, not before. */
+static void start_and_ask(struct fixture *f)
+{
+    struct stream_memory *memory = &f->world.gateway.memory;
+    uint64_t used_bytes = memory->used_bytes;
+
+    start(f, true);
+    assert_int_equal(memory->used_bytes, used_bytes);
+    while (memory->used_bytes == used_bytes && memory->waiting_count == 0) {
+        assert_true(fake_http_run(&f->world.http) || sim_step(sim_of(f->world.env)));
+    }
+}
+
 /* When memory is scarce an upload is slower, not refused. */
 static void one_buffer_when_scarce(void **state)
 {
@@ -438,7 +451,7 @@ static void one_buffer_when_scarce(void **state)
 
     (void)state;
     f->world.gateway.memory.budget_bytes = 600 * KIB;
-    start(f, true);
+    start_and_ask(f);
     assert_int_equal(f->world.gateway.memory.used_bytes, 512 * KIB);
     assert_true(world_run(&f->world, &f->world.done));
     assert_int_equal(f->world.task.error.rc, RC_OK);
@@ -454,7 +467,7 @@ static void waits_in_line(void **state)
     (void)state;
     f->world.gateway.memory.budget_bytes = 600 * KIB;
     f->world.gateway.memory.used_bytes = 400 * KIB;
-    start(f, true);
+    start_and_ask(f);
     assert_false(f->world.done);
     assert_int_equal(f->world.gateway.memory.waiting_count, 1);
     sim_run_for(sim_of(f->world.env), SIM_S);
@@ -467,7 +480,7 @@ static void waits_in_line(void **state)
     f = begin(two_and_two, 1, 3 * STRIPE);
     f->world.gateway.memory.budget_bytes = 600 * KIB;
     f->world.gateway.memory.used_bytes = 400 * KIB;
-    start(f, true);
+    start_and_ask(f);
     assert_true(world_run(&f->world, &f->world.done));
     assert_int_equal(f->world.task.error.rc, RC_BUSY);
     stream_memory_give(&f->world.gateway, 400 * KIB);
@@ -486,7 +499,7 @@ static void line_is_fair(void **state)
     f->len = 3 * STRIPE;
     f->bytes = world_bytes(&f->world, f->len);
     f->world.http.body = slice_of(f->bytes, f->len);
-    start(f, true);
+    start_and_ask(f);
     assert_int_equal(gateway->memory.waiting_count, 1);
     assert_false(stream_memory_try(gateway, 150 * KIB));
     assert_true(stream_memory_try(gateway, 100 * KIB));
@@ -517,7 +530,7 @@ static void comfort_is_given_back(void **state)
         struct waiter waiter = {.wait.done = on_memory};
         uint64_t large = gateway->memory.budget_bytes / 8 * 7 - 600 * KIB;
 
-        start(f, true);
+        start_and_ask(f);
         assert_int_equal(gateway->memory.used_bytes, 768 * KIB);
         for (unsigned i = 0; i < delay && !f->world.done; i++) {
             (void)(fake_http_run(&f->world.http) || sim_step(sim_of(f->world.env)));
@@ -548,7 +561,7 @@ static void pool_of_two_loops(void **state)
     f->world.config.stream_pool = &pool;
     list_init(&other.memory.waiting);
     assert_true(stream_memory_try(&other, 600 * KIB));
-    start(f, true);
+    start_and_ask(f);
     sim_run_for(sim_of(f->world.env), SIM_S);
     assert_int_equal(pool.waiting_count, 1);
     assert_true(stream_memory_wanted(&other));
