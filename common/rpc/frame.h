@@ -20,7 +20,7 @@ enum rpc_frame_kind { /* on the wire: never renumbered */
                       RPC_FRAME_HELLO = 1,
                       RPC_FRAME_GOODBYE = 2,
                       RPC_FRAME_REQUEST = 3, /* value: milliseconds left, 0 for ever */
-                      RPC_FRAME_REPLY = 4,
+                      RPC_FRAME_REPLY = 4,   /* value: enum rpc_reply_source */
                       RPC_FRAME_CANCEL = 5,
                       RPC_FRAME_MESSAGE = 6,
                       RPC_FRAME_OPEN = 7,   /* value: window of the opener */
@@ -35,6 +35,9 @@ enum rpc_frame_kind { /* on the wire: never renumbered */
 };
 
 enum { RPC_FRAME_FLAG_BODY_CRC = 1 };
+
+/* Whose outcome a reply carries: the service's, or ours because there is no service to ask. */
+enum rpc_reply_source { RPC_REPLY_OF_SERVICE = 0, RPC_REPLY_OF_RPC = 1 };
 
 struct rpc_frame {
     uint8_t version;

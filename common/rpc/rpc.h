@@ -261,9 +261,11 @@ struct rpc_stream {
     /* The bytes of the write under way are no longer needed: the next one may be given. */
     void (*on_written)(struct rpc_stream *stream);
     /* The other side ended its direction: no more on_read. RC_OK: all of it has come. Not RC_OK: it
-     * gave up, for this reason, or the connection broke (RC_CLOSED); on_close follows. */
+     * gave up, for this reason, or the connection broke (RC_CLOSED); on_close follows. The latter
+     * may come after RC_OK when the other side does not want the rest of ours. */
     void (*on_end)(struct rpc_stream *stream, enum rc rc, struct slice head);
     void (*on_close)(struct rpc_stream *stream);
+    enum rc rc; /* valid in on_close: RC_OK: both directions ended well */
     /* Private. */
     struct list link;
     struct list ready_link;
@@ -273,13 +275,12 @@ struct rpc_stream {
     struct slice write[RPC_SLICES_MAX];
     uint32_t write_count;
     uint32_t flags;
-    uint32_t credit;      /* bytes we may send */
-    uint32_t unconsumed;  /* bytes given to on_read, not consumed */
-    uint32_t credit_owed; /* consumed, not yet told */
-    enum rc end_rc;
-    char *head; /* of the open or the end, until it is sent; owned */
-    uint32_t head_len;
-    struct env_post post;
+    uint32_t credit;        /* bytes we may send */
+    uint32_t unconsumed;    /* bytes given to on_read, not consumed */
+    uint32_t credit_owed;   /* consumed, not yet told */
+    struct slice open_head; /* until they are sent; owned */
+    struct slice end_head;
+    struct rpc *rpc;
 };
 
 /* Never fails at once: on_end (with the reason) and on_close tell. `head` is copied. */
