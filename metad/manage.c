@@ -331,8 +331,36 @@ static void manage_no_majority(struct metad *metad)
     }
 }
 
+/* One of several processes: others decide about its membership (metad/cluster). */
+static void manage_member(struct metad *metad)
+{
+    struct slot *slot = &metad->slots[0];
+
+    space_look(metad);
+    if (slot->state == SLOT_OPEN && replica_state(slot->replica) == REPLICA_STOPPED) {
+        slot->error = *replica_error(slot->replica);
+    } else if (slot->corrupt && !slot->verifying) {
+        (void)error_set(&slot->error, RC_CORRUPT, "%s: a checksum is wrong", slot->directory);
+    } else {
+        return;
+    }
+    if (!metad->told_stopped) {
+        metad->told_stopped = true;
+        LOG_ERROR("metad_replica_stopped", "directory=%s replica=%llu error=\"%s\"",
+                  slot->directory, (unsigned long long)slot->id, slot->error.text);
+        metad->cluster.on_stopped(metad->cluster.owner, &slot->error);
+    }
+}
+
 void manage(struct metad *metad)
 {
+    if (metad->cluster.transport != NULL) {
+        if (service_met_damage(metad->service) && metad->leader != NULL) {
+            verify_slot(metad, metad->leader);
+        }
+        manage_member(metad);
+        return;
+    }
     if (service_met_damage(metad->service) && metad->leader != NULL) {
         verify_slot(metad, metad->leader);
     }

@@ -4,7 +4,8 @@
  *
  *     open   slots -> a leader serves (or reads only) -> the first view -> done
  *     then   who leads is published to the service; what fails is stopped and refilled (manage.c)
- *     close  service refuses -> reclaim, lifecycle -> fence -> replicas hand over and flush -> stores
+ *     close  service refuses -> reclaim, lifecycle -> fence -> replicas hand over and flush ->
+ * stores
  */
 #include "metad/server_private.h"
 
@@ -17,6 +18,36 @@
 enum { OPEN_TIMEOUT_MS = 60000, OPEN_LOOK_MS = 10, METAD_CACHE_BYTES = 16 * 1024 * 1024 };
 
 static const uint64_t NS_PER_MS = 1000000ULL;
+
+/* ---- Links ---- */
+
+struct raft_transport *metad_transport(struct metad *metad)
+{
+    return metad->transport != NULL ? local_transport_base(metad->transport)
+                                    : rpc_transport_base(metad->cluster.transport);
+}
+
+void metad_transport_add(struct slot *slot)
+{
+    struct metad *metad = slot->metad;
+
+    if (metad->transport != NULL) {
+        local_transport_add(metad->transport, METAD_GROUP, slot->id, slot->replica);
+    } else {
+        rpc_transport_add(metad->cluster.transport, METAD_GROUP, slot->id, slot->replica);
+    }
+}
+
+void metad_transport_remove(struct slot *slot)
+{
+    struct metad *metad = slot->metad;
+
+    if (metad->transport != NULL) {
+        local_transport_remove(metad->transport, METAD_GROUP, slot->id);
+    } else {
+        rpc_transport_remove(metad->cluster.transport, METAD_GROUP, slot->id);
+    }
+}
 
 /* ---- What is known of the group ---- */
 
@@ -184,11 +215,13 @@ static void open_answer(struct metad *metad)
 {
     struct metad_open *open = metad->open;
 
-    if (open == NULL || !service_has_view(metad->service)) {
+    if (metad->client == NULL && service_has_view(metad->service)) {
+        metad->client = service_client(metad->service, metad->env);
+    }
+    if (open == NULL || (metad->client == NULL && metad->cluster.transport == NULL)) {
         return;
     }
     metad->open = NULL;
-    metad->client = service_client(metad->service, metad->env);
     verify_start(metad);
     open->metad = metad;
     open->error = (struct error){.rc = RC_OK};
@@ -225,6 +258,9 @@ static void look(struct metad *metad)
     status_update(metad);
     open_answer(metad);
     open_expire(metad);
+    if (metad->cluster.on_look != NULL && metad->open == NULL) {
+        metad->cluster.on_look(metad->cluster.owner);
+    }
 }
 
 static void look_post(struct env_post *post)
@@ -262,14 +298,18 @@ static struct metad *metad_new(const struct metad_options *options)
 
     metad->options = *options;
     metad->env = options->env;
-    metad->slot_count = slots_for(options->directory_count);
+    metad->slot_count = options->cluster != NULL ? 1 : slots_for(options->directory_count);
     for (uint32_t i = 0; i < metad->slot_count; i++) {
         metad->slots[i].metad = metad;
         (void)snprintf(metad->slots[i].directory, METAD_PATH_MAX, "%s", options->directories[i]);
     }
     metad->cache =
         kv_cache_new(options->cache_bytes > 0 ? options->cache_bytes : METAD_CACHE_BYTES);
-    metad->transport = local_transport_new(metad->env);
+    if (options->cluster != NULL) {
+        metad->cluster = *options->cluster;
+    } else {
+        metad->transport = local_transport_new(metad->env);
+    }
     metad->service = service_new(metad->env);
     metad->reclaim = reclaim_open(metad);
     metad->lifecycle = lifecycle_open(metad);
@@ -323,6 +363,25 @@ static enum rc open_again(struct metad *metad, struct error *error)
     return RC_OK;
 }
 
+/* The one replica of this process. */
+static enum rc open_member(struct metad *metad, struct error *error)
+{
+    const struct metad_cluster *cluster = &metad->cluster;
+    struct slot *slot = &metad->slots[0];
+    enum rc rc;
+
+    rc = slot_open(slot, error);
+    if (rc == RC_NOT_FOUND && slot->state == SLOT_EMPTY && cluster->create) {
+        return slot_create(slot, cluster->replica_id, cluster->bootstrap, cluster->bootstrap_count,
+                           error);
+    }
+    if (rc == RC_OK && slot->id != cluster->replica_id) {
+        return error_set(error, RC_STALE, "%s holds replica %llu, not %llu", slot->directory,
+                         (unsigned long long)slot->id, (unsigned long long)cluster->replica_id);
+    }
+    return rc;
+}
+
 void metad_open(struct metad_open *open)
 {
     struct metad *metad;
@@ -332,8 +391,12 @@ void metad_open(struct metad_open *open)
            open->options.directory_count <= METAD_DIRECTORIES_MAX);
     open->error = (struct error){.rc = RC_OK};
     metad = metad_new(&open->options);
-    rc = open->options.first_start ? open_first(metad, &open->error)
-                                   : open_again(metad, &open->error);
+    if (open->options.cluster != NULL) {
+        rc = open_member(metad, &open->error);
+    } else {
+        rc = open->options.first_start ? open_first(metad, &open->error)
+                                       : open_again(metad, &open->error);
+    }
     if (rc != RC_OK) {
         open->error.rc = rc;
         metad_close(metad, open_failed, open);
@@ -350,9 +413,19 @@ void metad_set_data(struct metad *metad, struct data_client *data)
     reclaim_set_data(metad->reclaim, data);
 }
 
+bool metad_serving(const struct metad *metad)
+{
+    return metad->leader != NULL && metad->client != NULL && !metad->closing;
+}
+
 struct meta_client *metad_client(struct metad *metad, struct env *env)
 {
     return service_client(metad->service, env);
+}
+
+struct meta_client *metad_remote_client(struct metad *metad, struct env *env)
+{
+    return service_remote_client(metad->service, env);
 }
 
 /* ---- Close ---- */
@@ -377,7 +450,11 @@ static void close_service_done(void *owner)
     struct metad *metad = owner;
 
     shadow_close(metad);
-    local_transport_close(metad->transport, close_transport_done, metad);
+    if (metad->transport != NULL) {
+        local_transport_close(metad->transport, close_transport_done, metad);
+    } else {
+        close_free(metad);
+    }
 }
 
 static void close_one(struct metad *metad)
@@ -392,7 +469,7 @@ static void close_replica_done(void *owner)
 {
     struct slot *slot = owner;
 
-    local_transport_remove(slot->metad->transport, METAD_GROUP, slot->id);
+    metad_transport_remove(slot);
     machine_close(slot->machine);
     log_store_close(slot->log);
     close_one(slot->metad);

@@ -8,6 +8,7 @@
 #include "metad/apply/machine.h"
 #include "metad/log/log_store.h"
 #include "metad/metad.h"
+#include "metad/raft/rpc_transport.h"
 #include "metad/raft/transport.h"
 #include "metad/service/service.h"
 
@@ -57,8 +58,10 @@ struct metad {
     struct metad_options options;
     struct env *env;
     struct service *service;
-    struct meta_client *client; /* for its own writes */
-    struct local_transport *transport;
+    struct meta_client *client;        /* for its own writes */
+    struct local_transport *transport; /* NULL with `cluster` */
+    struct metad_cluster cluster;      /* transport NULL: all in this process */
+    bool told_stopped;
     struct kv_cache *cache;
     struct slot slots[METAD_SLOTS_MAX];
     uint32_t slot_count;
@@ -108,6 +111,10 @@ void slot_wipe(struct slot *slot);
 void slot_path(const struct slot *slot, const char *name, char out[METAD_PATH_MAX]);
 
 /* ---- server.c ---- */
+
+struct raft_transport *metad_transport(struct metad *metad);
+void metad_transport_add(struct slot *slot);
+void metad_transport_remove(struct slot *slot);
 
 /* Looks again at roles, soon. */
 void metad_look(struct metad *metad);

@@ -32,6 +32,9 @@ static void on_root_change(void *owner)
     const struct slot *slot = owner;
 
     service_root_changed(slot->metad->service);
+    if (slot->metad->cluster.on_root_change != NULL) {
+        slot->metad->cluster.on_root_change(slot->metad->cluster.owner);
+    }
 }
 
 static void on_change(struct replica *replica, void *owner)
@@ -89,7 +92,7 @@ static enum rc open_replica(struct slot *slot, const struct replica_peer *peers,
     struct replica_options options = {.env = metad->env,
                                       .log = slot->log,
                                       .machine = machine_state(slot->machine),
-                                      .transport = local_transport_base(metad->transport),
+                                      .transport = metad_transport(metad),
                                       .group = METAD_GROUP,
                                       .replica_id = slot->id,
                                       .bootstrap = peers,
@@ -100,7 +103,7 @@ static enum rc open_replica(struct slot *slot, const struct replica_peer *peers,
     enum rc rc = replica_open(&slot->replica, &options, error);
 
     if (rc == RC_OK) {
-        local_transport_add(metad->transport, METAD_GROUP, slot->id, slot->replica);
+        metad_transport_add(slot);
     }
     return rc;
 }
@@ -261,7 +264,7 @@ static void stop_replica_done(void *owner)
     struct slot *slot = owner;
     struct env *env = slot->metad->env;
 
-    local_transport_remove(slot->metad->transport, METAD_GROUP, slot->id);
+    metad_transport_remove(slot);
     slot->replica = NULL;
     slot->closing = slot->machine;
     slot->machine = NULL;

@@ -32,6 +32,25 @@ static bool other_voters(const struct replica *r)
     return false;
 }
 
+/* No lease from here on: the peer that is told may be elected at once. */
+static void hand_over(struct replica *r)
+{
+    r->lease.ended = true;
+    atomic_store(&r->shared_lease_until_ns, 0);
+    if (consensus_transfer(r->core, replica_now_ms(r), &r->update, &r->step_error) == RC_OK) {
+        driver_carry_out(r, RC_OK, NULL);
+    }
+}
+
+void replica_transfer(struct replica *r)
+{
+    if (!r->closing && !r->stopped && r->role == CONSENSUS_LEADER && other_voters(r) &&
+        !consensus_transferring(r->core)) {
+        hand_over(r);
+        driver_settle(r);
+    }
+}
+
 /* True: this phase is over. */
 static bool close_hand_over(struct replica *r)
 {
@@ -44,13 +63,7 @@ static bool close_hand_over(struct replica *r)
         r->env->clock->timer_start(r->env, &r->close_timer,
                                    r->election_ns * REPLICA_CLOSE_ELECTIONS);
         if (r->role == CONSENSUS_LEADER && other_voters(r)) {
-            /* No lease from here on: the peer that is told may be elected at once. */
-            r->lease.ended = true;
-            atomic_store(&r->shared_lease_until_ns, 0);
-            if (consensus_transfer(r->core, replica_now_ms(r), &r->update, &r->step_error) ==
-                RC_OK) {
-                driver_carry_out(r, RC_OK, NULL);
-            }
+            hand_over(r);
         }
     }
     return list_empty(&r->pending) && (r->role != CONSENSUS_LEADER || !other_voters(r));

@@ -101,6 +101,10 @@ enum rc replica_open(struct replica **out, const struct replica_options *options
 /* Hands leadership over when it can, waits for what is under way, flushes. */
 void replica_close(struct replica *replica, void (*done)(void *owner), void *owner);
 
+/* Asks the most suitable peer to lead instead, if this one leads. Ends the lease of this term; a
+ * peer that does not come up leaves it leading. */
+void replica_transfer(struct replica *replica);
+
 /* A message from a peer came in. Borrows bytes during the call. */
 void replica_receive(struct replica *replica, uint64_t from, struct slice bytes);
 
