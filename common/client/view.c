@@ -323,3 +323,14 @@ const struct view_disk *view_disk(const struct view *view, uint64_t id)
     }
     return NULL;
 }
+
+size_t view_disk_count(const struct view *view)
+{
+    return view->disk_count;
+}
+
+const struct view_disk *view_disk_at(const struct view *view, size_t index)
+{
+    ASSERT(index < view->disk_count);
+    return &view->disks[index];
+}

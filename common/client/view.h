@@ -46,6 +46,8 @@ const Kist__PlacementGroup *view_group(const struct view *view, uint64_t id); /*
 size_t view_group_count(const struct view *view);
 const Kist__PlacementGroup *view_group_at(const struct view *view, size_t index);
 const struct view_disk *view_disk(const struct view *view, uint64_t id);
+size_t view_disk_count(const struct view *view);
+const struct view_disk *view_disk_at(const struct view *view, size_t index);
 
 /* The builder's side (metad/service, tests): takes all messages given, which must have been
  * unpacked or made with the default allocator; returns owned with one reference. Arrays may be

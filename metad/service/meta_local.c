@@ -186,8 +186,8 @@ static void read_confirmed_post(struct env_post *post)
 
 static void read_wait(struct service *service, struct read_request *request)
 {
-    if (service->closing) {
-        read_fail(request, RC_NO_QUORUM);
+    if (service->closing || request->client->remote) {
+        read_fail(request, service->closing ? RC_NO_QUORUM : RC_NOT_LEADER);
         return;
     }
     list_push_back(&service->reads, &request->link);
@@ -393,6 +393,13 @@ static void client_take_view(struct env_post *post)
     if (view == NULL) {
         return;
     }
+    client_set_view(client, view);
+}
+
+void client_set_view(struct local_client *client, struct view *view)
+{
+    bool other = view_version(view) > view_version(client->view);
+
     if (view_version(view) >= view_version(client->view)) {
         struct view *old = client->view;
 
@@ -400,6 +407,9 @@ static void client_take_view(struct env_post *post)
         view = old;
     }
     view_unref(view);
+    if (other && client->on_view != NULL) {
+        client->on_view(client->on_view_owner);
+    }
 }
 
 void client_offer_view(struct local_client *client, struct view *view)
@@ -449,6 +459,20 @@ struct meta_client *service_client(struct service *service, struct env *env)
     client->next = service->clients;
     service->clients = client;
     return &client->base;
+}
+
+struct meta_client *service_remote_client(struct service *service, struct env *env)
+{
+    struct meta_client *meta = service_client(service, env);
+
+    client_of(meta)->remote = true;
+    return meta;
+}
+
+void service_on_view(struct meta_client *client, void (*changed)(void *owner), void *owner)
+{
+    client_of(client)->on_view = changed;
+    client_of(client)->on_view_owner = owner;
 }
 
 void client_free(struct local_client *client)

@@ -54,4 +54,27 @@ bool service_has_view(const struct service *service);
 
 struct meta_client *service_client(struct service *service, struct env *env);
 
+/* ---- For callers in other processes (metad/rpc) ---- */
+
+/* A client that does not wait for a leader of this process: RC_NOT_LEADER, and RC_AMBIGUOUS when
+ * one was lost with a write under way, are told at once, because the caller asks another node. */
+struct meta_client *service_remote_client(struct service *service, struct env *env);
+/* `changed` after the client's view became another one, on its loop; NULL: nobody. */
+void service_on_view(struct meta_client *client, void (*changed)(void *owner), void *owner);
+
+/* A write whose message came packed, with the request id of the one who repeats it. */
+struct service_write {
+    uint16_t command;     /* of the table, and `message` is one of its: checked by the caller */
+    struct slice message; /* both are copied by the call */
+    struct slice body;
+    uint8_t request_id[16];
+    uint64_t expires_ns;                       /* mono_ns: nobody waits any more */
+    uint64_t deadline_ns;                      /* wall clock: apply refuses it later */
+    void (*done)(struct service_write *write); /* on the client's loop, never within the call */
+    /* Valid in `done`; as of struct meta_write, and RC_NOT_LEADER. */
+    enum rc rc;
+    struct slice reply; /* packed Kist__Reply */
+};
+void service_write(struct meta_client *client, struct service_write *write);
+
 #endif

@@ -23,6 +23,9 @@ struct local_client {
     struct service *service;
     struct env *env;
     struct view *view;
+    bool remote; /* does not wait for a leader */
+    void (*on_view)(void *owner);
+    void *on_view_owner;
     struct local_client *next;
     /* A newer view on its way. Any thread. */
     struct view *_Atomic next_view;
@@ -52,7 +55,8 @@ struct write_request {
     struct env_post post;
     struct list link;
     struct local_client *client;
-    struct meta_write *call; /* NULL: the caller has its answer already */
+    struct meta_write *call; /* one of both, or none: the caller has its answer already */
+    struct service_write *raw;
     uint64_t expires_ns;
     struct proposal proposal;
     struct slice part;
@@ -115,6 +119,8 @@ void service_close_go_on(struct service *service);
 /* meta_local.c */
 void client_free(struct local_client *client);
 void client_offer_view(struct local_client *client, struct view *view);
+/* Takes the reference; an older one is dropped. On the client's loop. */
+void client_set_view(struct local_client *client, struct view *view);
 void read_arrive(struct service *service, struct read_request *request);
 void read_expire(struct service *service, uint64_t now_ns, bool all);
 void read_leader_changed(struct service *service);

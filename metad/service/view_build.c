@@ -147,13 +147,7 @@ static void refresh_answer_post(struct env_post *post)
     enum rc rc = request->rc;
 
     if (request->view != NULL) {
-        struct view *old = request->view;
-
-        if (view_version(request->view) >= view_version(client->view)) {
-            old = client->view;
-            client->view = request->view;
-        }
-        view_unref(old);
+        client_set_view(client, request->view);
     }
     mem_free(request);
     task_resume(task, rc);
@@ -325,8 +319,8 @@ static void refresh_pump(struct service *service)
 void refresh_arrive(struct service *service, struct read_request *request)
 {
     list_push_back(&service->refreshes, &request->link);
-    if (service->closing) {
-        refresh_answer(service, request, RC_NO_QUORUM);
+    if (service->closing || (request->client->remote && leader_load(service) == NULL)) {
+        refresh_answer(service, request, service->closing ? RC_NO_QUORUM : RC_NOT_LEADER);
         return;
     }
     service_tick_start(service);

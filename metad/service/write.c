@@ -37,12 +37,21 @@ static void write_answer_post(struct env_post *post)
 {
     struct write_request *request = CONTAINER_OF(post, struct write_request, post);
     struct meta_write *call = request->call;
-    struct task *task = call->task;
     enum rc rc = request->rc;
 
+    if (request->raw != NULL) {
+        request->raw->rc = rc;
+        request->raw->reply =
+            rc == RC_OK ? slice_of(request->result->reply, request->result->len) : SLICE_EMPTY;
+        request->raw->done(request->raw);
+        write_free(request);
+        return;
+    }
     if (rc == RC_OK) {
         rc = write_decode(call, request->result);
     }
+    struct task *task = call->task;
+
     write_free(request);
     task_resume(task, rc);
 }
@@ -51,17 +60,25 @@ static void write_answer_post(struct env_post *post)
 struct write_early {
     struct env_post post;
     struct meta_write *call;
+    struct service_write *raw;
     enum rc rc;
 };
 
 static void write_early_post(struct env_post *post)
 {
     struct write_early *early = CONTAINER_OF(post, struct write_early, post);
-    struct task *task = early->call->task;
+    struct meta_write *call = early->call;
+    struct service_write *raw = early->raw;
     enum rc rc = early->rc;
 
     mem_free(early);
-    task_resume(task, rc);
+    if (raw != NULL) {
+        raw->rc = rc;
+        raw->reply = SLICE_EMPTY;
+        raw->done(raw);
+        return;
+    }
+    task_resume(call->task, rc);
 }
 
 static void write_answer_early(struct write_request *request, enum rc rc)
@@ -69,17 +86,24 @@ static void write_answer_early(struct write_request *request, enum rc rc)
     struct write_early *early = mem_alloc(sizeof(*early));
 
     early->call = request->call;
+    early->raw = request->raw;
     early->rc = rc;
     early->post.run = write_early_post;
     request->call = NULL;
+    request->raw = NULL;
     request->client->env->post(request->client->env, &early->post);
+}
+
+static bool write_awaited(const struct write_request *request)
+{
+    return request->call != NULL || request->raw != NULL;
 }
 
 static void write_answer(struct service *service, struct write_request *request, enum rc rc)
 {
     list_remove(&request->link);
     service->write_count -= 1;
-    if (request->call == NULL) {
+    if (!write_awaited(request)) {
         write_free(request);
         return;
     }
@@ -104,7 +128,7 @@ static void write_done(struct proposal *proposal)
         return;
     }
     request->ambiguous = request->ambiguous || proposal->rc == RC_AMBIGUOUS;
-    if (request->call == NULL || service->closing ||
+    if (!write_awaited(request) || service->closing || request->client->remote ||
         (proposal->rc != RC_AMBIGUOUS && proposal->rc != RC_NOT_LEADER)) {
         write_answer(service, request, proposal->rc);
         return;
@@ -166,6 +190,8 @@ static void write_arrive_post(struct env_post *post)
         write_answer(service, request, RC_FULL);
     } else if (leader != NULL) {
         write_propose(service, request);
+    } else if (request->client->remote) {
+        write_answer(service, request, RC_NOT_LEADER);
     } else {
         list_push_back(&service->writes, &request->link);
         service_tick_start(service);
@@ -210,7 +236,7 @@ void write_expire(struct service *service, uint64_t now_ns, bool all)
         struct write_request *request = CONTAINER_OF(at, struct write_request, link);
 
         at = at->next;
-        if (request->call != NULL && (all || now_ns >= request->expires_ns)) {
+        if (write_awaited(request) && (all || now_ns >= request->expires_ns)) {
             write_answer_early(request, RC_AMBIGUOUS);
         }
     }
@@ -273,4 +299,51 @@ enum step_result write_start(struct meta_client *meta, struct meta_write *call, 
     request->post.run = write_arrive_post;
     client->service->env->post(client->service->env, &request->post);
     return STEP_WAIT;
+}
+
+/* ---- A packed one, of another process ---- */
+
+static_assert(sizeof(((struct service_write *)NULL)->request_id) == REQUEST_ID_BYTES,
+              "the same id");
+
+static void write_refuse_large(struct local_client *client, struct service_write *write)
+{
+    struct write_early *early = mem_alloc(sizeof(*early));
+
+    early->raw = write;
+    early->rc = RC_LIMIT;
+    early->post.run = write_early_post;
+    client->env->post(client->env, &early->post);
+}
+
+void service_write(struct meta_client *meta, struct service_write *write)
+{
+    struct local_client *client = CONTAINER_OF(meta, struct local_client, base);
+    size_t len = ENTRY_HEADER_BYTES + write->message.len + write->body.len;
+    struct write_request *request;
+    char *to;
+
+    if (write->message.len > write_message_max((enum meta_command)write->command) ||
+        write->body.len > LIMIT_INLINE_BYTES) {
+        write_refuse_large(client, write);
+        return;
+    }
+    request = mem_alloc_raw(sizeof(*request) + len);
+    *request = (struct write_request){
+        .client = client, .raw = write, .len = len, .expires_ns = write->expires_ns};
+    to = request->bytes + ENTRY_HEADER_BYTES;
+    if (write->message.len > 0) {
+        memcpy(to, write->message.data, write->message.len);
+    }
+    if (write->body.len > 0) {
+        memcpy(to + write->message.len, write->body.data, write->body.len);
+    }
+    request->entry = (struct entry){.command = write->command,
+                                    .deadline_ns = write->deadline_ns,
+                                    .message = slice_of(to, write->message.len),
+                                    .body = slice_of(to + write->message.len, write->body.len)};
+    memcpy(request->entry.request_id, write->request_id, REQUEST_ID_BYTES);
+    list_init(&request->link);
+    request->post.run = write_arrive_post;
+    client->service->env->post(client->service->env, &request->post);
 }
