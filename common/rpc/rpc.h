@@ -265,7 +265,9 @@ struct rpc_stream {
      * may come after RC_OK when the other side does not want the rest of ours. */
     void (*on_end)(struct rpc_stream *stream, enum rc rc, struct slice head);
     void (*on_close)(struct rpc_stream *stream);
-    enum rc rc; /* valid in on_close: RC_OK: both directions ended well */
+    /* Valid in on_close. RC_OK: both directions ended. That our bytes were taken over there only an
+     * end of the other side that comes after them can say. */
+    enum rc rc;
     /* Private. */
     struct list link;
     struct list ready_link;
