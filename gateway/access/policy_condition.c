@@ -365,9 +365,9 @@ static bool condition_test(const struct policy_condition *condition,
     case TEST_ARN:
         return condition_arn(operand, text, request);
     case TEST_NULL:
-        break;
+    default:
+        return false;
     }
-    return false;
 }
 
 /* Does one value of the request satisfy the operator? */

@@ -75,7 +75,7 @@ bool policy_date(struct slice text, double *out)
     if (!time_parse_iso8601(slice_of(zulu, text.len), &ns)) {
         return false;
     }
-    *out = (double)(ns / 1000000U) / 1000.0 - offset;
+    *out = (double)ns / 1e9 - offset;
     return true;
 }
 
@@ -197,8 +197,8 @@ static bool address_v6(struct slice text, uint8_t out[16])
         head[ADDRESS_GROUPS - tail_count + i] = tail[i];
     }
     for (unsigned i = 0; i < ADDRESS_GROUPS; i++) {
-        out[2 * i] = (uint8_t)(head[i] >> 8);
-        out[2 * i + 1] = (uint8_t)head[i];
+        out[(size_t)2 * i] = (uint8_t)(head[i] >> 8);
+        out[(size_t)2 * i + 1] = (uint8_t)head[i];
     }
     return true;
 }

@@ -42,7 +42,14 @@ struct sigv4_claim {
     struct slice content_sha; /* "UNSIGNED-PAYLOAD", a digest, ... */
 };
 
-enum sigv4_kind { SIGV4_ANONYMOUS = 0, SIGV4_HEADER, SIGV4_QUERY, SIGV2_QUERY, SIGV2_HEADER, SIGV4_REFUSED };
+enum sigv4_kind {
+    SIGV4_ANONYMOUS = 0,
+    SIGV4_HEADER,
+    SIGV4_QUERY,
+    SIGV2_QUERY,
+    SIGV2_HEADER,
+    SIGV4_REFUSED
+};
 
 /* Splits the query and brings it into canonical form. Failure: out->error is set. */
 bool sigv4_query_parse(struct slice query, struct arena *arena, struct sigv4_query *parsed,

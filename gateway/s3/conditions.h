@@ -36,8 +36,8 @@ bool condition_etag_listed(struct slice list, struct slice etag, bool weak);
 enum step_result s3_write_conditions(struct s3_request *req, Kist__Conditions *out, bool *any);
 enum step_result s3_delete_conditions(struct s3_request *req, Kist__Conditions *out, bool *any);
 /* Of RenameObject: If-* for the destination, x-amz-rename-source-if-* for the source. */
-enum step_result s3_rename_conditions(struct s3_request *req, bool of_source,
-                                      Kist__Conditions *out, bool *any);
+enum step_result s3_rename_conditions(struct s3_request *req, bool of_source, Kist__Conditions *out,
+                                      bool *any);
 /* x-amz-copy-source-if-*. */
 enum step_result s3_source_conditions(struct s3_request *req, Kist__Conditions *out, bool *any);
 

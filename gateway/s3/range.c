@@ -7,7 +7,7 @@ static bool range_number(struct slice text, uint64_t *out)
 {
     uint64_t value = 0;
 
-    if (text.len == 0) {
+    if (text.len == 0 || text.data == NULL) {
         return false;
     }
     for (size_t i = 0; i < text.len; i++) {

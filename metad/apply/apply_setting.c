@@ -98,10 +98,9 @@ static bool setting_judges(uint32_t setting)
 static const ProtobufCMessage *setting_field(const Kist__Settings *settings,
                                              const ProtobufCFieldDescriptor *field)
 {
-    const ProtobufCMessage *found;
+    const ProtobufCMessage *const *found = (const void *)((const char *)settings + field->offset);
 
-    memcpy(&found, (const char *)settings + field->offset, sizeof(found));
-    return found;
+    return *found;
 }
 
 /* Is it that already? */

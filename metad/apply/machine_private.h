@@ -27,7 +27,7 @@ struct machine {
     _Atomic uint64_t applied;
     _Atomic uint64_t last_stamp;
     _Atomic uint64_t root_index;
-    _Atomic uint64_t change_stamp; /* of the last row of the feed written since the start */
+    _Atomic uint64_t change_stamp;  /* of the last row of the feed written since the start */
     _Atomic uint64_t durable_stamp; /* a restart goes on from a state at least this new */
     uint64_t flushed;
 };

@@ -8,8 +8,9 @@
 #include "common/base/arena.h"
 #include "proto/record.pb-c.h"
 
-/* stamp, tie, null_version, delete_marker, size, etag, part_count, segments, checksums, owner, storage_class;
- * the other fields are as if unset. NULL when the bytes are not a record. Nothing borrows `value`.
+/* stamp, tie, null_version, delete_marker, size, etag, part_count, segments, checksums, owner,
+ * storage_class; the other fields are as if unset. NULL when the bytes are not a record. Nothing
+ * borrows `value`.
  */
 Kist__Record *record_peek(struct arena *arena, struct slice value);
 /* `whole`: all of it; else as above. */
