@@ -4,6 +4,7 @@
 
 #include "cli/admin/admin.h"
 #include "cli/docs.h"
+#include "cli/metad.h"
 #include "cli/serve.h"
 
 static int usage(FILE *to, int code)
@@ -13,7 +14,8 @@ static int usage(FILE *to, int code)
         "kist %s: an S3-compatible object store\n\n"
         "  kist serve --data DIR        everything in one process; kist serve --help lists the "
         "options\n"
-        "  kist admin --help            users, keys and buckets of a running kist\n"
+        "  kist metad --data DIR        one node of the metadata of a cluster; kist metad --help\n"
+        "  kist admin --help            users, keys and buckets of a running kist; clusters\n"
         "  kist docs NAME               sample, page, man or metrics, made from the tables\n"
         "  kist version\n",
         KIST_VERSION);
@@ -26,6 +28,9 @@ int main(int argc, char **argv)
 
     if (strcmp(command, "serve") == 0) {
         return serve_main(argc - 2, argv + 2);
+    }
+    if (strcmp(command, "metad") == 0) {
+        return metad_main(argc - 2, argv + 2);
     }
     if (strcmp(command, "admin") == 0) {
         return admin_main(argc - 2, argv + 2);

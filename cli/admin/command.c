@@ -10,6 +10,7 @@
 
 #include "cli/admin/admin.h"
 #include "cli/admin/client.h"
+#include "cli/admin/cluster.h"
 #include "cli/admin/segment.h"
 #include "cli/options.h"
 #include "common/base/assert.h"
@@ -62,7 +63,8 @@ static int admin_usage(FILE *to, int code)
                   "otherwise from that file.\n"
                   "`key add` makes a key and prints its secret, once; with KIST_NEW_ACCESS_KEY and "
                   "KIST_NEW_SECRET_KEY it\n"
-                  "stores these.\n");
+                  "stores these.\n"
+                  "Clusters: kist admin cluster --help\n");
     return code;
 }
 
@@ -367,6 +369,9 @@ int admin_main(int argc, char *const *argv)
     struct env_uv *world;
     int code;
 
+    if (argc > 0 && (strcmp(argv[0], "cluster") == 0 || strcmp(argv[0], "metad") == 0)) {
+        return admin_cluster_main(argc, argv);
+    }
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             return admin_usage(stdout, 0);
