@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/docs_suites.h"
 #include "cli/options.h"
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -77,17 +78,40 @@ static void write_metrics(struct buffer *out)
 #undef HISTOGRAM
 }
 
+/* The only page that is also made of files. */
+static bool write_compatibility(struct env *env, struct buffer *out)
+{
+    struct buffer suites;
+    bool good;
+
+    buffer_init(&suites);
+    good = docs_write_suites(env, &suites);
+    s3_write_compatibility(out, buffer_slice(&suites));
+    buffer_deinit(&suites);
+    return good;
+}
+
 static const struct {
     const char *name;
     const char *path;
     void (*write)(struct buffer *out);
+    bool (*write_from_files)(struct env *env, struct buffer *out);
 } files[] = {
-    {"sample",        "deploy/config/kist.conf.sample", write_sample          },
-    {"page",          "docs/configuration.md",          write_page            },
-    {"man",           "docs/kist.1",                    write_man             },
-    {"metrics",       "docs/metrics.md",                write_metrics         },
-    {"compatibility", "docs/compatibility.md",          s3_write_compatibility},
+    {"sample",        "deploy/config/kist.conf.sample", write_sample,  NULL               },
+    {"page",          "docs/configuration.md",          write_page,    NULL               },
+    {"man",           "docs/kist.1",                    write_man,     NULL               },
+    {"metrics",       "docs/metrics.md",                write_metrics, NULL               },
+    {"compatibility", "docs/compatibility.md",          NULL,          write_compatibility},
 };
+
+static bool docs_make(struct env *env, size_t i, struct buffer *out)
+{
+    if (files[i].write_from_files != NULL) {
+        return files[i].write_from_files(env, out);
+    }
+    files[i].write(out);
+    return true;
+}
 
 /* The file's content is `text`. */
 static bool file_is(struct env *env, const char *path, struct slice text)
@@ -117,20 +141,15 @@ static bool file_write(struct env *env, const char *path, struct slice text)
     return written;
 }
 
-static int docs_all(bool write)
+static int docs_all(struct env *env, bool write)
 {
-    const struct env_uv_options options = {.loop_count = 1, .pool_count = 1, .without_uring = true};
-    struct error error = {0};
-    struct env_uv *world = env_uv_open(&options, &error);
     int code = 0;
 
-    ASSERT(world != NULL);
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         struct buffer out;
-        struct env *env = env_uv_env(world, 0);
 
         buffer_init(&out);
-        files[i].write(&out);
+        code = docs_make(env, i, &out) ? code : 1;
         if (!file_is(env, files[i].path, buffer_slice(&out))) {
             if (!write) {
                 (void)fprintf(stderr, "kist: %s is stale: run `make docs`\n", files[i].path);
@@ -139,28 +158,40 @@ static int docs_all(bool write)
         }
         buffer_deinit(&out);
     }
-    env_uv_close(world);
     return code;
 }
 
-int docs_main(int argc, char *const *argv)
+static int docs_named(struct env *env, const char *name)
 {
-    const char *name = argc == 1 ? argv[0] : "";
-
     if (strcmp(name, "write") == 0 || strcmp(name, "check") == 0) {
-        return docs_all(strcmp(name, "write") == 0);
+        return docs_all(env, strcmp(name, "write") == 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         if (strcmp(name, files[i].name) == 0) {
             struct buffer out;
+            bool good;
 
             buffer_init(&out);
-            files[i].write(&out);
+            good = docs_make(env, i, &out);
             (void)fwrite(out.data, 1, out.len, stdout);
             buffer_deinit(&out);
-            return 0;
+            return good ? 0 : 1;
         }
     }
-    (void)fprintf(stderr, "kist: usage: kist docs sample|page|man|metrics|write|check\n");
+    (void)fprintf(stderr,
+                  "kist: usage: kist docs sample|page|man|metrics|compatibility|write|check\n");
     return 2;
+}
+
+int docs_main(int argc, char *const *argv)
+{
+    const struct env_uv_options options = {.loop_count = 1, .pool_count = 1, .without_uring = true};
+    struct error error = {0};
+    struct env_uv *world = env_uv_open(&options, &error);
+    int code;
+
+    ASSERT(world != NULL);
+    code = docs_named(env_uv_env(world, 0), argc == 1 ? argv[0] : "");
+    env_uv_close(world);
+    return code;
 }

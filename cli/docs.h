@@ -2,8 +2,8 @@
 #ifndef CLI_DOCS_H
 #define CLI_DOCS_H
 
-/* argv after "docs": sample, page, man, metrics print one; "write" writes all of them where they
- * belong below the current directory, "check" compares. Returns the exit code. */
+/* argv after "docs": sample, page, man, metrics, compatibility print one; "write" writes all of
+ * them where they belong below the current directory, "check" compares. Returns the exit code. */
 int docs_main(int argc, char *const *argv);
 
 #endif

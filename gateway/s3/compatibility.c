@@ -1,107 +1,147 @@
+/* One section for each table: what is served and what not, where kist differs, what it adds,
+ * errors. */
 #include "gateway/s3/compatibility.h"
 
+#include <string.h>
+
+#include "common/base/assert.h"
 #include "gateway/s3/op.h"
 
 static const char compatibility_head[] =
     "# Compatibility with Amazon S3\n"
     "\n"
-    "Made from `gateway/s3/op.def` and `error.def` by `make docs`. The rule: what AWS does is the "
-    "specification; where kist differs on purpose, it\n"
-    "says so here. A feature that is not enforced is refused (501 NotImplemented naming it), never "
-    "stored silently.\n"
-    "\n"
-    "## Differences on purpose\n"
-    "\n"
-    "- One region (`--region`, default us-east-1). `LocationConstraint` may name it, us-east-1 "
-    "included, or be left out; another region is refused.\n"
-    "  As in AWS's us-east-1, creating a bucket that one owns already is a success there, and 409 "
-    "BucketAlreadyOwnedByYou in any other region.\n"
-    "- Owners are users of kist: `ID` and `DisplayName` are the user's name. The user `root` sees "
-    "and may do everything. There are no public buckets:\n"
-    "  anonymous requests get 403 AccessDenied.\n"
-    "- A PUT with `Transfer-Encoding: chunked` and no length is accepted (AWS: 411).\n"
-    "- Signature Version 2 (headers, presigned URLs, which boto3 makes by default in us-east-1, "
-    "and forms) is taken only with `--sigv2 on`. A\n"
-    "  parameter that it does not sign and that would change the request is refused.\n"
-    "- Websites: a missing page is 404 for whoever may read its key, with or without "
-    "`s3:ListBucket`.\n"
-    "- Form uploads: a field that comes twice is refused; `x-amz-date` may be 7 days old.\n"
-    "- Keys are bytes: `.` and `..` segments are ordinary (many HTTP libraries resolve them before "
-    "they send).\n"
-    "- Copies write no data, and read it only for a checksum that was asked for and that the "
-    "source "
-    "does not have. So the ETag of a part made by\n"
-    "  UploadPartCopy is the MD5 of its bytes only when it was read, or is a whole object with "
-    "such "
-    "an ETag; otherwise it is a hash over source and\n"
-    "  range. A part may be made of at most some thousand pieces of its source: a longer range "
-    "must "
-    "be copied in smaller parts.\n"
-    "  `x-amz-website-redirect-location` of a copy needs `x-amz-metadata-directive: REPLACE`.\n"
-    "- A marker (`marker`, `start-after`, `key-marker`) inside a common prefix continues behind "
-    "that "
-    "prefix.\n"
-    "- UploadPart to an upload that was created without a checksum algorithm may carry any "
-    "checksum; CRC64NVME is computed besides.\n"
-    "- Refused with 501 and the header's name: `x-amz-server-side-encryption*`, "
-    "`x-amz-acl: aws-exec-read`, `x-amz-storage-class` other than\n"
-    "  `STANDARD` and `REDUCED_REDUNDANCY` (kept, not acted on),\n"
-    "  `x-amz-write-offset-bytes`, `If-None-Match` other than `*` "
-    "on a "
-    "write.\n"
-    "- ACLs are off in new buckets, as at AWS; `--default-ownership ObjectWriter` makes them as "
-    "AWS "
-    "did before 2023. A public access block is not set by default.\n"
-    "  Canonical ids are user names; an e-mail address is a grantee only where a user has it as "
-    "his name. What anonymous callers write belongs to the bucket's owner.\n"
-    "  Lists show groups before users.\n"
-    "- CreateBucket of one's own bucket succeeds in us-east-1 unless it asks for what the bucket "
-    "is "
-    "not; AWS would reset the ACL.\n"
-    "- Acceleration, logging, replication, encryption, analytics, inventory, metrics and "
-    "intelligent tiering cannot be configured (501); reading them answers as AWS\n"
-    "  does where they never were.\n"
-    "\n"
-    "## Operations\n"
-    "\n"
-    "| operation | method | of | sub-resource | answer |\n"
-    "|---|---|---|---|---|\n";
+    "Made by `make docs` from `gateway/s3/{op,later,unconfigured,deviation,extension,error}.def` "
+    "and "
+    "from the results of client suites in `docs/results`. The rule:\n"
+    "what AWS does is the specification; where kist differs on purpose, it says so here. A feature "
+    "that is not enforced is refused (501 NotImplemented naming\n"
+    "it), never stored silently.\n";
 
-static void compatibility_operations(struct buffer *out)
+/* ---- Operations ---- */
+
+#define LATER_ENCRYPTION "comes with encryption"
+#define LATER_NEW        "new at AWS in 2026, not planned"
+#define LATER_NOT_STORED "not stored: nothing here would act on it"
+#define LATER_PLANNED    "planned"
+#define LATER_TABLES     "S3 Tables are not here"
+static const struct {
+    const char *name;
+    const char *reason;
+} later_rows[] = {
+#define LATER(name, reason) {#name, (reason)},
+#include "gateway/s3/later.def"
+#undef LATER
+};
+
+static const char *const unconfigured_names[] = {
+#define EMPTY(name, root)  #name,
+#define LIST(name, root)   #name,
+#define ABSENT(name, code) #name,
+#include "gateway/s3/unconfigured.def"
+#undef EMPTY
+#undef LIST
+#undef ABSENT
+};
+
+/* What the page says of an operation. */
+static const char *compatibility_answer(const struct s3_op *op)
+{
+    for (size_t i = 0; i < ARRAY_LEN(unconfigured_names); i++) {
+        if (strcmp(op->name, unconfigured_names[i]) == 0) {
+            return "as where it was never configured";
+        }
+    }
+    return "done";
+}
+
+static const char *compatibility_reason(const struct s3_op *op)
+{
+    for (size_t i = 0; i < ARRAY_LEN(later_rows); i++) {
+        if (strcmp(op->name, later_rows[i].name) == 0) {
+            return later_rows[i].reason;
+        }
+    }
+    return NULL;
+}
+
+static void compatibility_operation(struct buffer *out, const struct s3_op *op)
 {
     static const char *const methods[] = {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "-"};
     static const char *const targets[] = {"service", "bucket", "object", "website"};
 
-    for (size_t i = 0; i < s3_op_count; i++) {
-        const struct s3_op *op = &s3_ops[i];
+    buffer_printf(out, "| %s | %s | %s | ", op->name, methods[op->method], targets[op->target]);
+    if (op->query != NULL) {
+        buffer_printf(out, "`?%s` ", op->query);
+    }
+    if (op->header != NULL) {
+        buffer_printf(out, "`%s` ", op->header);
+    }
+    if (op->handler != NULL) {
+        buffer_printf(out, "| %s |\n", compatibility_answer(op));
+    } else {
+        const char *reason = compatibility_reason(op);
 
-        buffer_printf(out, "| %s | %s | %s | ", op->name, methods[op->method], targets[op->target]);
-        if (op->query != NULL) {
-            buffer_printf(out, "`?%s` ", op->query);
-        }
-        if (op->header != NULL) {
-            buffer_printf(out, "`%s` ", op->header);
-        }
-        buffer_printf(out, "| %s |\n", op->handler != NULL ? "served" : "501");
+        ASSERT(reason != NULL); /* a row of op.def without one in later.def */
+        buffer_printf(out, "| 501: %s |\n", reason);
     }
 }
 
-void s3_write_compatibility(struct buffer *out)
+static void compatibility_operations(struct buffer *out)
 {
     size_t served = 0;
 
-    buffer_append(out, SLICE(compatibility_head));
-    compatibility_operations(out);
     for (size_t i = 0; i < s3_op_count; i++) {
         served += s3_ops[i].handler != NULL ? 1 : 0;
     }
-    buffer_printf(out, "\n%zu of %zu operations are served.\n\n## Error codes\n\n", served,
-                  s3_op_count);
-    buffer_append(out, SLICE("| code | status | standard message |\n|---|---|---|\n"));
+    buffer_printf(out, "\n## Operations\n\n%zu of %zu are served, %zu answer 501.\n\n", served,
+                  s3_op_count, s3_op_count - served);
+    buffer_append(out, SLICE("| operation | method | of | sub-resource, header | answer |\n"
+                             "|---|---|---|---|---|\n"));
+    for (size_t i = 0; i < s3_op_count; i++) {
+        compatibility_operation(out, &s3_ops[i]);
+    }
+}
+
+/* ---- Differences, extensions, errors ---- */
+
+static void compatibility_deviations(struct buffer *out)
+{
+    buffer_append(out, SLICE("\n## Differences on purpose\n\n"
+                             "| of | kist | AWS | why |\n|---|---|---|---|\n"));
+#define DEVIATION(of, kist, aws, why)                                                              \
+    buffer_append(out, SLICE("| " of " | " kist " | " aws " | " why " |\n"));
+#include "gateway/s3/deviation.def"
+#undef DEVIATION
+}
+
+static void compatibility_extensions(struct buffer *out)
+{
+    buffer_append(out, SLICE("\n## Extensions\n\nMore in `gateway/s3/README.md`.\n\n"
+                             "| name | asked for by | what it does |\n|---|---|---|\n"));
+#define EXTENSION(name, request, what)                                                             \
+    buffer_append(out, SLICE("| " name " | " request " | " what " |\n"));
+#include "gateway/s3/extension.def"
+#undef EXTENSION
+}
+
+static void compatibility_errors(struct buffer *out)
+{
+    buffer_append(out, SLICE("\n## Error codes\n\n"
+                             "| code | status | standard message |\n|---|---|---|\n"));
     for (int i = 1; i < S3_ERROR_COUNT; i++) {
         enum s3_error error = (enum s3_error)i;
 
         buffer_printf(out, "| %s | %d | %s |\n", s3_error_code(error), s3_error_status(error),
                       s3_error_message(error));
     }
+}
+
+void s3_write_compatibility(struct buffer *out, struct slice suites)
+{
+    buffer_append(out, SLICE(compatibility_head));
+    compatibility_operations(out);
+    compatibility_deviations(out);
+    compatibility_extensions(out);
+    buffer_append(out, suites);
+    compatibility_errors(out);
 }

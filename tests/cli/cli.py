@@ -491,6 +491,38 @@ def admin_says_what_is_wrong():
         assert run("user", "paint")[0] == 2 and run("bucket", "owner", "x")[0] == 2
 
 
+# ---- Pages ----
+
+def the_page_names_what_fails_and_why():
+    """A suite's failure without a reason, or without a result file, makes `docs` fail; with one it stands on the page."""
+    files = {"docs/results/s3tests.txt": "PASSED a/test_s3.py::test_a\nFAILED a/test_s3.py::test_b[x-1]\n"
+                                         "ERROR a/test_s3.py::test_b[y-2]\nFAILED a/test_s3.py::test_c\n",
+             "docs/results/versity.txt": "PASS A\nSKIP B\n", "docs/results/s3a.txt": "PASSED C.m\n",
+             "tests/s3/s3tests-not-passed.txt": "# test, reason\ntest_b* encrypts\ntest_c is wrong\n",
+             "tests/clients/versity-not-claimed.txt": "", "tests/clients/s3a-not-passed.txt": ""}
+
+    def page(change=()):
+        with Scratch() as path:
+            for name, text in {**files, **dict(change)}.items():
+                if text is not None:
+                    (path / name).parent.mkdir(parents=True, exist_ok=True)
+                    (path / name).write_text(text)
+            result = subprocess.run([binary(), "docs", "compatibility"], cwd=path, env=clean_environment(), text=True,
+                                    capture_output=True, timeout=20)
+            return result.returncode, result.stdout, result.stderr
+    code, text, _ = page()
+    assert code == 0, text
+    assert "1 passed, 3 failed." in text and "1 passed, 0 failed, 1 skipped themselves." in text
+    assert "| encrypts | 2 | `test_b[x-1]`, `test_b[y-2]` |" in text and "| is wrong | 1 | `test_c` |" in text
+    for change in ({"tests/s3/s3tests-not-passed.txt": "test_b* encrypts\ntest_cc other\n"}.items(),
+                   {"docs/results/versity.txt": "FAIL D\n"}.items()):
+        code, _, said = page(change)
+        assert code == 1 and "has no reason" in said, said
+    for change in ({"docs/results/s3a.txt": None}.items(), {"docs/results/s3a.txt": "PASSED\n"}.items()):
+        code, _, said = page(change)
+        assert code == 1 and "docs/results/s3a.txt" in said, said
+
+
 TESTS = [value for name, value in list(globals().items()) if callable(value) and getattr(value, "__module__", "") == "__main__"
          and name not in ("serve", "refused", "admin", "get", "basic", "Scratch", "state_of", "untouched", "break_identity", "Disk",
                           "fill")]
