@@ -10,6 +10,10 @@
 #include "common/codec/crc.h"
 #include "common/metrics/metrics.h"
 
+/* The other side lives when whole frames come, or much of a long one. Small reads alone do not say
+ * so: behind a damaged length its pings would be eaten for ever. */
+enum { HEARD_BYTES_MIN = 1024 };
+
 /* ---- Frames ---- */
 
 static void frame_dispatch(struct rpc_conn *conn, const struct rpc_frame *frame, struct slice head,
@@ -137,6 +141,7 @@ static size_t frames_take(struct rpc_conn *conn, struct slice bytes)
             rpc_conn_refuse(conn, RC_CORRUPT, "frame: checksum mismatch of the body");
             break;
         }
+        conn->heard_ns = conn->rpc->now_ns;
         used += conn->need;
         conn->need = RPC_FRAME_HEADER_BYTES;
         frame_take(conn, &frame, head, body);
@@ -265,7 +270,9 @@ void rpc_conn_on_read(struct env_stream *stream, struct slice bytes, enum rc rc)
         return;
     }
     rpc_enter(rpc);
-    conn->heard_ns = rpc->now_ns;
+    if (bytes.len >= HEARD_BYTES_MIN) {
+        conn->heard_ns = rpc->now_ns;
+    }
     if (bytes.len > 0) {
         rpc_conn_take(conn, bytes);
     }

@@ -170,7 +170,9 @@ static void link_on_connect(struct env_write *write)
         return;
     }
     link->connected = true;
-    wire->env->net->read_start(wire->env, &link->side[1].stream);
+    if (!wire->hold) {
+        wire->env->net->read_start(wire->env, &link->side[1].stream);
+    }
     if (link->early.len > 0) {
         wire->env->net->read_stop(wire->env, &link->side[0].stream);
         link_carry(link, 1, buffer_slice(&link->early));
@@ -204,7 +206,9 @@ static void wire_on_accept(struct env_listener *listener)
     link->side[1].open = true;
     link->connect.done = link_on_connect;
     wire->env->net->connect(wire->env, &link->connect, &link->side[1].stream, wire->target);
-    wire->env->net->read_start(wire->env, &link->side[0].stream);
+    if (!wire->hold) {
+        wire->env->net->read_start(wire->env, &link->side[0].stream);
+    }
 }
 
 static void wire_on_close(struct env_listener *listener)
