@@ -62,8 +62,10 @@ bool write_extent_prepare(struct write_state *state, enum extent_kind kind)
         state->shard_capacity = count;
     }
     uint64_t bytes = state->plan.extent_bytes;
-    if (path->payload->has_length && path->payload->length - state->sent_bytes < bytes) {
-        bytes = path->payload->length - state->sent_bytes;
+    if (path->payload->has_length) {
+        uint64_t rest = path->prefix.len + path->payload->length - state->sent_bytes;
+
+        bytes = rest < bytes ? rest : bytes;
     }
     if (kind == EXTENT_KIND_STRIPED) {
         struct stripe_geometry geometry = {

@@ -39,7 +39,8 @@ def get(s3, bucket, key):
 
 @pytest.mark.parametrize("sizes", [
     [0, 1], [1, 1, 1], [10_000, 6_384, 1], [16_384, 1], [16_383, 200_000], [100, 3_000_000, 5], [200_000, 1, 16_384, 1],
-    [3_000_000, 700_000, 20_000], [0, 0x50000, 1]], ids=str)
+    [3_000_000, 700_000, 20_000], [0, 0x50000, 1],
+    [4_000, 262_140], [16_384, 1_500_000, 7], [16_384, 9_000_000]], ids=str)
 def test_grows(s3, raw, bucket, sizes):
     """Across every way of storing bytes (in metad, copies, stripes) an append keeps what was there."""
     pattern = random.Random(1).randbytes(sum(sizes))
