@@ -215,7 +215,7 @@ void pair_deinit(struct pair *pair)
     if (pair->wire != NULL) {
         bool came;
 
-        wire_close(pair->wire);
+        wire_end(pair->wire);
         came = pair_run(pair, pair_wire_closed, pair->wire, 60000);
         ASSERT(came);
         wire_free(pair->wire);

@@ -82,7 +82,7 @@ uint32_t wire_connections(const struct wire *wire);
 
 struct wire *wire_open(struct env *env, const char *listen, const char *target);
 void wire_address(struct wire *wire, char out[ENV_ADDRESS_MAX]);
-void wire_close(struct wire *wire);
+void wire_end(struct wire *wire);
 bool wire_closed(const struct wire *wire); /* then wire_free() */
 void wire_free(struct wire *wire);
 

@@ -284,7 +284,7 @@ uint32_t wire_connections(const struct wire *wire)
     return wire->connections;
 }
 
-void wire_close(struct wire *wire)
+void wire_end(struct wire *wire)
 {
     wire->env->net->listener_close(wire->env, &wire->listener);
     for (struct list *at = wire->links.next; at != &wire->links; at = at->next) {
