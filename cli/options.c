@@ -279,7 +279,8 @@ enum rc serve_options_read(struct env *env, struct config_arguments *arguments,
 
 static bool variable_known(const char *variable, size_t len)
 {
-    static const char *const others[] = {"KIST_NEW_ACCESS_KEY", "KIST_NEW_SECRET_KEY"};
+    static const char *const others[] = {"KIST_NEW_ACCESS_KEY", "KIST_NEW_SECRET_KEY",
+                                         "KIST_META_RPC"};
     char name[CONFIG_VARIABLE_MAX];
 
     for (size_t i = 0; i < ARRAY_LEN(options); i++) {

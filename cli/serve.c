@@ -154,6 +154,7 @@ static enum step_result serve_open_admin(struct task *task)
 static const struct step serve_steps[] = {
     {"open meta",         serve_open_meta       },
     {"clients",           serve_make_clients    },
+    {"meta rpc",          serve_open_rpc        },
     {"mint incarnation",  serve_mint_incarnation},
     {"note incarnation",  serve_note_incarnation},
     {"mint disks",        serve_mint_disks      },

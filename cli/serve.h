@@ -23,6 +23,7 @@
 enum { ROOT_ACCESS_KEY_BYTES = 20, ROOT_SECRET_KEY_BYTES = 40 };
 
 struct serve;
+struct serve_rpc;
 
 /* The gateway of one loop, and the message by which loop 0 asks that loop to open or close it. */
 struct serve_gateway {
@@ -47,6 +48,7 @@ struct serve {
     struct metad *metad;
     struct meta_client *meta; /* of loop 0 */
     struct meta_client *metas[ENV_UV_LOOPS_MAX];
+    struct serve_rpc *rpc; /* NULL: metad is called directly */
     struct datad *datad;
     struct data_client *datas[ENV_UV_LOOPS_MAX];
     struct repair *repair;
@@ -123,6 +125,10 @@ enum rc serve_write_credentials(struct serve *serve, struct error *error);
 enum step_result serve_gateways_open(struct task *task);
 enum step_result serve_gateways_opened(struct task *task);
 void serve_gateways_close(struct serve *serve);
+
+/* serve_rpc.c */
+enum step_result serve_open_rpc(struct task *task);
+enum step_result serve_close_rpc(struct task *task); /* of the stop task */
 
 /* serve_events.c */
 enum step_result serve_open_events(struct task *task);

@@ -115,14 +115,15 @@ static void stop_done(struct task *task)
 void serve_stop(struct serve *serve)
 {
     static const struct step steps[] = {
-        {"gateways", stop_gateways},
-        {"admin",    stop_admin   },
-        {"events",   stop_events  },
-        {"repair",   stop_repair  },
-        {"data",     stop_data    },
-        {"meta",     stop_meta    },
-        {"rest",     stop_rest    },
-        {NULL,       NULL         },
+        {"gateways", stop_gateways  },
+        {"admin",    stop_admin     },
+        {"events",   stop_events    },
+        {"repair",   stop_repair    },
+        {"data",     stop_data      },
+        {"meta rpc", serve_close_rpc},
+        {"meta",     stop_meta      },
+        {"rest",     stop_rest      },
+        {NULL,       NULL           },
     };
 
     ASSERT(!serve->stopping);

@@ -72,6 +72,8 @@ class Server:
         env = clean_environment(
             {"KIST_ROOT_ACCESS_KEY": ACCESS_KEY, "KIST_ROOT_SECRET_KEY": SECRET_KEY}
         )
+        if os.environ.get("KIST_META_RPC"):  # gateways talk to metad over loopback (cli/serve_rpc.c)
+            env["KIST_META_RPC"] = os.environ["KIST_META_RPC"]
         env.update(self.environment)
         begin = time.monotonic()
         self.log = open(self.path / "server.log", "ab")
