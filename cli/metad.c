@@ -18,6 +18,7 @@
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
 #include "gateway/http/http.h"
+#include "metad/rpc/meta_service.h"
 
 enum {
     EXIT_OPERATING = 1,
@@ -35,6 +36,9 @@ struct metad_process {
     struct env_uv_signals signals;
     struct http_server *http;
     struct node *node;
+    struct meta_service *service; /* of a member: what gateways and datads ask */
+    struct node *member;          /* on whose rpc it is */
+    void (*left)(struct node *node);
     int lock_file;
     bool stopping;
     struct error error; /* why it ended */
@@ -130,6 +134,46 @@ static enum rc admin_open(struct metad_process *process, struct error *error)
     return RC_OK;
 }
 
+/* ---- What gateways and datads ask ---- */
+
+static bool service_leader_of(void *owner, uint64_t *node_id, char address[ENV_ADDRESS_MAX])
+{
+    const struct metad_process *process = owner;
+    struct node_leader leader;
+
+    if (!node_leader(process->member, &leader) || leader.self) {
+        return false;
+    }
+    *node_id = leader.node_id;
+    (void)snprintf(address, ENV_ADDRESS_MAX, "%s", leader.address);
+    return true;
+}
+
+static void on_member(struct node *node, struct rpc *rpc, struct metad *metad)
+{
+    struct metad_process *process = node_owner(node);
+
+    process->member = node;
+    process->service = meta_service_open(&(struct meta_service_options){
+        .rpc = rpc, .metad = metad, .owner = process, .leader = service_leader_of});
+}
+
+static void service_left(void *owner)
+{
+    struct metad_process *process = owner;
+
+    process->service = NULL;
+    process->left(process->member);
+}
+
+static void on_leaving(struct node *node, void (*done)(struct node *node))
+{
+    struct metad_process *process = node_owner(node);
+
+    process->left = done;
+    meta_service_close(process->service, service_left);
+}
+
 /* ---- Stop ---- */
 
 static void stop_http_done(struct http_server *http)
@@ -220,7 +264,9 @@ static enum rc start_node(struct metad_process *process, struct error *error)
                                    .reclaim_grace_ms = settings->reclaim_grace,
                                    .election_timeout_ms = settings->election_timeout,
                                    .owner = process,
-                                   .on_failed = on_failed};
+                                   .on_failed = on_failed,
+                                   .on_member = on_member,
+                                   .on_leaving = on_leaving};
 
     for (uint32_t i = 0; i < settings->peers.count; i++) {
         options.peers[options.peer_count++] = settings->peers.items[i];
