@@ -15,7 +15,6 @@
 #ifndef COMMON_RPC_RPC_H
 #define COMMON_RPC_RPC_H
 
-#include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,7 +26,8 @@
 struct rpc;
 struct rpc_conn;
 struct rpc_peer;
-struct rpc_security; /* security.h: shared by all loops */
+struct rpc_security;     /* security.h: shared by all loops */
+struct ProtobufCMessage; /* protobuf-c: what its generated structs begin with (`base`) */
 
 enum rpc_method {
 #define RPC_METHOD(number, name, kind, join, text) RPC_##name = (number),
@@ -145,7 +145,7 @@ void rpc_peer_move(struct rpc_peer *peer, const char *address);
 struct rpc_call {
     enum rpc_method method;
     enum rpc_purpose purpose;
-    const ProtobufCMessage *message; /* packed straight into the frame; NULL: head is used */
+    const struct ProtobufCMessage *message; /* packed straight into the frame; NULL: head is used */
     struct slice head;
     struct slice body[RPC_SLICES_MAX];
     uint32_t body_count;
@@ -204,7 +204,7 @@ struct rpc_request {
  */
 struct rpc_reply {
     enum rc rc;
-    const ProtobufCMessage *message;
+    const struct ProtobufCMessage *message;
     struct slice head;
     struct slice body[RPC_SLICES_MAX];
     uint32_t body_count;

@@ -10,6 +10,8 @@
 #ifndef COMMON_RPC_RPC_PRIVATE_H
 #define COMMON_RPC_RPC_PRIVATE_H
 
+#include <protobuf-c/protobuf-c.h>
+
 #include "common/base/assert.h"
 #include "common/base/buffer.h"
 #include "common/base/limits.h"

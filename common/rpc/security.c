@@ -4,6 +4,7 @@
  */
 #include "common/rpc/security.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/base/assert.h"
