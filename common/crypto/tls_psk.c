@@ -81,13 +81,14 @@ static int on_psk_find(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SES
 static SSL_CTX *context_new(struct tls_peers *peers, bool client)
 {
     SSL_CTX *ssl = SSL_CTX_new(client ? TLS_client_method() : TLS_server_method());
+    char groups[] = "X25519:P-256"; /* a macro of OpenSSL casts const away */
 
     ASSERT(ssl != NULL);
     ASSERT(SSL_CTX_set_app_data(ssl, peers) == 1);
     ASSERT(SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) == 1);
     ASSERT(SSL_CTX_set_max_proto_version(ssl, TLS1_3_VERSION) == 1);
     ASSERT(SSL_CTX_set_ciphersuites(ssl, "TLS_AES_128_GCM_SHA256") == 1);
-    ASSERT(SSL_CTX_set1_groups_list(ssl, "X25519:P-256") == 1);
+    ASSERT(SSL_CTX_set1_groups_list(ssl, groups) == 1);
     ASSERT(SSL_CTX_set_num_tickets(ssl, 0) == 1);
     (void)SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     (void)SSL_CTX_set_options(ssl,
