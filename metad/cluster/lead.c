@@ -232,6 +232,7 @@ struct group {
     uint32_t voters_stay;
     uint32_t learners_stay;
     uint32_t leaving;
+    uint32_t spare;  /* that stay, run and do not vote yet: learners, and those that are joining */
     uint32_t wanted; /* voters */
 };
 
@@ -252,12 +253,22 @@ static bool group_has(const struct group *group, uint64_t replica_id)
     return false;
 }
 
+static bool group_votes(const struct group *group, uint64_t replica_id)
+{
+    for (uint32_t i = 0; i < group->count; i++) {
+        if (group->members[i].replica_id == replica_id) {
+            return group->members[i].voter;
+        }
+    }
+    return false;
+}
+
 static void group_look(struct node *node, struct group *group)
 {
     uint32_t stay;
 
-    *group = (struct group){
-        .count = replica_members(node_replica(node), group->members, NODE_TABLE_MAX)};
+    *group = (struct group){.count = 0};
+    group->count = replica_members(node_replica(node), group->members, NODE_TABLE_MAX);
     for (uint32_t i = 0; i < group->count; i++) {
         bool in = stays(node, group->members[i].replica_id) != NULL;
 
@@ -265,7 +276,18 @@ static void group_look(struct node *node, struct group *group)
         group->learners_stay += in && !group->members[i].voter ? 1 : 0;
         group->leaving += in ? 0 : 1;
     }
-    stay = group->voters_stay + group->learners_stay;
+    for (uint32_t i = 0; i < node->table.count; i++) {
+        const struct node_entry *entry = &node->table.entries[i];
+        const struct node_peer *peer = peers_of(node, entry->id);
+
+        group->spare += entry->state == NODE_ROW_MEMBER && peer != NULL &&
+                                rpc_peer_up(peer->rpc, RPC_CONTROL) &&
+                                !group_votes(group, entry->replica_id)
+                            ? 1
+                            : 0;
+    }
+    stay = group->voters_stay +
+           (group->learners_stay > group->spare ? group->learners_stay : group->spare);
     group->wanted = stay >= 5 ? 5 : stay >= 3 ? 3 : 1;
 }
 
@@ -345,7 +367,7 @@ static bool group_remove(struct node *node, const struct group *group)
         if (stays(node, member->replica_id) != NULL || group->voters_stay == 0) {
             continue;
         }
-        if (member->voter && group->learners_stay > 0 && group->voters_stay < group->wanted) {
+        if (member->voter && group->spare > 0 && group->voters_stay < group->wanted) {
             continue;
         }
         if (member->replica_id == replica_id(replica)) {

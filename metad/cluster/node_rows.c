@@ -68,8 +68,8 @@ static void rows_run(struct env_work *work)
     struct node_table table = {.count = 0};
 
     node->rows_error.rc = rows_read(node, &table);
-    if (node->rows_error.rc != RC_OK) {
-        return;
+    if (node->rows_error.rc != RC_OK || table.count == 0) {
+        return; /* none yet: a new group, or a replica that is not filled yet */
     }
     rows_keep_founders(node, &table);
     node->rows_changed = memcmp(&table, &node->rows_identity.table, sizeof(table)) != 0;

@@ -201,7 +201,8 @@ static bool join_replaces(struct node *node, struct rpc_request *request,
         serve_hint(node, request, RC_EXISTS, "its address is that of a member that runs");
         return false;
     }
-    if (!old->has_row || old->incarnation == 0) {
+    if (!old->has_row ||
+        (old->incarnation == 0 && !rpc_transport_heard(node->transport, old->id))) {
         serve_hint(node, request, RC_BUSY, "it is a first member that waits for init");
         return false;
     }

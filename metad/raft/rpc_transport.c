@@ -197,6 +197,13 @@ bool rpc_transport_accepts(struct rpc_transport *transport, uint64_t node_id, ui
     return true;
 }
 
+bool rpc_transport_heard(struct rpc_transport *transport, uint64_t node_id)
+{
+    const struct transport_node *node = node_find(transport, node_id);
+
+    return node != NULL && node->incarnation > 0;
+}
+
 static void deliver(struct rpc_transport *transport, const char *record, struct slice frame)
 {
     struct replica *replica = transport_find(transport, le64_get(record), le64_get(record + 16));

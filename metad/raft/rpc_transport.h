@@ -45,5 +45,7 @@ void rpc_transport_set_route(struct rpc_transport *transport, uint64_t replica_i
                              uint64_t node_id);
 /* False: an older process of this node than one that was heard. */
 bool rpc_transport_accepts(struct rpc_transport *transport, uint64_t node_id, uint64_t incarnation);
+/* Any process of this node was heard since this one started. */
+bool rpc_transport_heard(struct rpc_transport *transport, uint64_t node_id);
 
 #endif

@@ -448,13 +448,14 @@ static const struct meta_client local_calls = {
 
 struct meta_client *service_client(struct service *service, struct env *env)
 {
+    static const struct view_parts nothing = {.version = 0};
     struct local_client *client = mem_alloc(sizeof(*client));
 
-    ASSERT(service->view != NULL);
     client->base = local_calls;
     client->service = service;
     client->env = env;
-    client->view = view_ref(service->view);
+    /* A process that never led has none yet, and answers nothing by it. */
+    client->view = service->view != NULL ? view_ref(service->view) : view_new(&nothing);
     client->view_post.run = client_take_view;
     client->next = service->clients;
     service->clients = client;

@@ -49,7 +49,7 @@ bool service_met_damage(struct service *service);
 /* Directories are nearly full: commands that need space are refused (RC_FULL), those that free it
  * go on. */
 void service_set_full(struct service *service, bool full);
-/* The first view was built: clients may be made. */
+/* The first view was built; clients made before have an empty one. */
 bool service_has_view(const struct service *service);
 
 struct meta_client *service_client(struct service *service, struct env *env);
