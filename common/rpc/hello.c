@@ -4,10 +4,9 @@
  */
 #include "common/rpc/rpc_private.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "rpc.pb-c.h"
+#include "proto/rpc.pb-c.h"
 
 static const uint8_t no_cluster[RPC_CLUSTER_ID_BYTES];
 
@@ -16,16 +15,14 @@ void rpc_hello_send(struct rpc_conn *conn)
     const struct rpc_identity *self = &conn->rpc->options.identity;
     Kist__RpcHello hello = KIST__RPC_HELLO__INIT;
     struct rpc_frame frame = {.kind = RPC_FRAME_HELLO};
-    char release[RPC_RELEASE_MAX];
-
-    memcpy(release, self->release, sizeof(release));
     hello.cluster_id.data = (uint8_t *)(uintptr_t)self->cluster_id;
     hello.cluster_id.len = sizeof(self->cluster_id);
     hello.cluster_epoch = self->cluster_epoch;
     hello.node_id = self->node_id;
     hello.incarnation = self->incarnation;
     hello.role = self->role;
-    hello.release = release;
+    hello.release.data = (uint8_t *)(uintptr_t)self->release;
+    hello.release.len = strlen(self->release);
     hello.protocol_min = RPC_FRAME_VERSION_MIN;
     hello.protocol_max = RPC_FRAME_VERSION_MAX;
     hello.inflight_max = LIMIT_RPC_INFLIGHT;
@@ -38,12 +35,24 @@ void rpc_goodbye_send(struct rpc_conn *conn, enum rc rc, const char *text)
 {
     Kist__RpcGoodbye goodbye = KIST__RPC_GOODBYE__INIT;
     struct rpc_frame frame = {.kind = RPC_FRAME_GOODBYE};
-    char copy[ERROR_TEXT_MAX];
 
-    (void)snprintf(copy, sizeof(copy), "%s", text);
     goodbye.status = rpc_status_of(rc);
-    goodbye.text = copy;
+    goodbye.text.data = (uint8_t *)(uintptr_t)text;
+    goodbye.text.len = strlen(text);
     rpc_conn_emit(conn, &frame, &goodbye.base, SLICE_EMPTY, NULL, 0);
+}
+
+/* From outside, and for our logs: printable, and cut to size. */
+static void text_copy(char *to, size_t size, const ProtobufCBinaryData *from)
+{
+    size_t len = from->len < size - 1 ? from->len : size - 1;
+
+    for (size_t i = 0; i < len; i++) {
+        char byte = (char)from->data[i];
+
+        to[i] = (char)(byte >= ' ' && byte <= '~' && byte != '"' ? byte : '?');
+    }
+    to[len] = '\0';
 }
 
 /* ---- Judging ---- */
@@ -103,7 +112,7 @@ static enum rc hello_read(struct rpc_conn *conn, const Kist__RpcHello *hello, st
                                         .incarnation = hello->incarnation,
                                         .role = (enum rpc_role)hello->role};
     memcpy(conn->other.cluster_id, hello->cluster_id.data, RPC_CLUSTER_ID_BYTES);
-    (void)snprintf(conn->other.release, sizeof(conn->other.release), "%s", hello->release);
+    text_copy(conn->other.release, sizeof(conn->other.release), &hello->release);
     if (conn->accepted) {
         conn->purpose = (enum rpc_purpose)hello->purpose;
         return RC_OK;
@@ -148,6 +157,7 @@ void rpc_goodbye_take(struct rpc_conn *conn, struct slice head)
 {
     Kist__RpcGoodbye *goodbye = NULL;
     struct error error = {.rc = RC_CLOSED};
+    char text[ERROR_TEXT_MAX];
 
     if (head.len <= RPC_HELLO_BYTES_MAX) {
         goodbye = kist__rpc_goodbye__unpack(NULL, head.len, (const uint8_t *)head.data);
@@ -156,12 +166,9 @@ void rpc_goodbye_take(struct rpc_conn *conn, struct slice head)
         rpc_conn_refuse(conn, RC_INVALID, "goodbye: malformed");
         return;
     }
-    /* From outside, and for our log: printable only. */
-    for (char *at = goodbye->text; *at != '\0'; at++) {
-        *at = *at >= ' ' && *at <= '~' && *at != '"' ? *at : '?';
-    }
+    text_copy(text, sizeof(text), &goodbye->text);
     (void)error_set(&error, rpc_status_rc((uint16_t)goodbye->status), "refused there: %.200s",
-                    goodbye->text);
+                    text);
     kist__rpc_goodbye__free_unpacked(goodbye, NULL);
     rpc_log_refused(conn->rpc, conn->address, error.rc, error.text);
     rpc_conn_fail(conn, error.rc != RC_OK ? error.rc : RC_CLOSED, error.text);

@@ -16,7 +16,7 @@
 #include "common/rpc/frame.h"
 #include "common/rpc/rpc.h"
 #include "common/rpc/security.h"
-#include "rpc.pb-c.h"
+#include "proto/rpc.pb-c.h"
 #include "tests/lib/env_sim.h"
 
 enum { WINDOW = 1000, STREAMS = 32, INPUT_MAX = 64 * 1024 };

@@ -18,7 +18,7 @@
 #include "common/log/log.h"
 #include "common/rpc/cluster_key.h"
 #include "common/rpc/frame.h"
-#include "rpc.pb-c.h"
+#include "proto/rpc.pb-c.h"
 #include "tests/lib/rpc_certificates.h"
 #include "tests/lib/rpc_pair.h"
 
@@ -458,8 +458,9 @@ static int raw_answer(const struct raw *raw, char *text, size_t len)
             NULL, frame.head_len, (const uint8_t *)raw->got.data + RPC_FRAME_HEADER_BYTES);
 
         assert_non_null(goodbye);
-        assert_true(strlen(goodbye->text) < len);
-        memcpy(text, goodbye->text, strlen(goodbye->text) + 1);
+        assert_true(goodbye->text.len < len);
+        memcpy(text, goodbye->text.data, goodbye->text.len);
+        text[goodbye->text.len] = '\0';
         kist__rpc_goodbye__free_unpacked(goodbye, NULL);
     }
     return frame.kind;
