@@ -142,7 +142,7 @@ static enum s3_error chunked_trailer_signature(struct aws_chunked *chunked, stru
 {
     if (chunked->auth->mode != PAYLOAD_SIGNED_TRAILER || chunked->trailer_signed ||
         value.len != SIGNATURE_CHARACTERS) {
-        return S3_MalformedTrailerError;
+        return chunked_signed(chunked) ? chunked_broken(chunked) : S3_MalformedTrailerError;
     }
     memcpy(chunked->claimed, value.data, SIGNATURE_CHARACTERS);
     chunked->trailer_signed = true;
@@ -165,6 +165,9 @@ static enum s3_error chunked_trailer_line(struct aws_chunked *chunked, struct sl
     }
     if (slice_eq_nocase(name, SLICE("x-amz-trailer-signature"))) {
         return chunked_trailer_signature(chunked, value);
+    }
+    if (chunked->trailer_seen && chunked_signed(chunked)) {
+        return chunked_broken(chunked); /* AWS: the signature must be next */
     }
     if (chunked->trailer_name.len == 0 || !slice_eq_nocase(name, chunked->trailer_name) ||
         chunked->trailer_seen || value.len > sizeof(chunked->trailer_value)) {

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/codec/base64.h"
+#include "common/codec/hex.h"
 #include "common/crypto/hmac.h"
 #include "gateway/auth/payload_state.h"
 
@@ -112,6 +114,33 @@ static enum s3_error payload_take_trailer(struct payload_state *state)
     return S3_OK;
 }
 
+static struct slice payload_hex(struct arena *arena, const void *data, size_t len)
+{
+    char *out = arena_alloc_raw(arena, 2 * len);
+
+    hex_encode(out, data, len);
+    return slice_of(out, 2 * len);
+}
+
+static enum s3_error payload_not_sha256(struct payload *payload, const struct checksum_value *found)
+{
+    payload->digest_expected = http_header_get(&payload->http->request, "x-amz-content-sha256");
+    payload->digest_calculated = payload_hex(payload->http->arena, found->bytes, HASH_SHA256_BYTES);
+    return S3_XAmzContentSHA256Mismatch;
+}
+
+static enum s3_error payload_not_md5(struct payload *payload, const uint8_t found[MD5_BYTES],
+                                     const uint8_t expected[MD5_BYTES])
+{
+    struct arena *arena = payload->http->arena;
+    char *text = arena_alloc_raw(arena, base64_encoded_len(MD5_BYTES));
+
+    payload->digest_calculated = slice_of(text, base64_encode(text, found, MD5_BYTES));
+    payload->digest_expected = payload_hex(arena, expected, MD5_BYTES); /* AWS: one of each form */
+    payload->error_text = "The Content-MD5 you specified did not match what we received.";
+    return S3_BadDigest;
+}
+
 static enum s3_error payload_compare(struct payload_state *state, const uint8_t md5[MD5_BYTES],
                                      const struct checksum_value values[CHECKSUM_ALGORITHMS])
 {
@@ -121,11 +150,10 @@ static enum s3_error payload_compare(struct payload_state *state, const uint8_t 
     if (payload->auth->mode == PAYLOAD_SHA256 &&
         memcmp(values[CHECKSUM_SHA256].bytes, payload->auth->payload_sha256, HASH_SHA256_BYTES) !=
             0) {
-        return S3_XAmzContentSHA256Mismatch;
+        return payload_not_sha256(payload, &values[CHECKSUM_SHA256]);
     }
     if (state->has_content_md5 && memcmp(md5, state->content_md5, MD5_BYTES) != 0) {
-        payload->error_text = "The Content-MD5 you specified did not match what we received.";
-        return S3_BadDigest;
+        return payload_not_md5(payload, md5, state->content_md5);
     }
     if (algorithm != CHECKSUM_NONE &&
         memcmp(values[algorithm].bytes, payload->declared.bytes, checksum_bytes(algorithm)) != 0) {

@@ -33,6 +33,9 @@ struct payload {
     enum s3_error
         error; /* S3_OK, or why the body is refused; checked before anything is made visible */
     const char *error_text;
+    /* Of a digest that is not the body's, as error documents show them; else empty. */
+    struct slice digest_expected;
+    struct slice digest_calculated;
     uint64_t received;      /* decoded bytes so far */
     uint8_t md5[MD5_BYTES]; /* when `md5` was asked */
     struct checksum_value

@@ -273,7 +273,8 @@ bool sigv2_query_verify(const struct http_request *request, const struct sigv4_q
         return sigv4_refuse(out, S3_InvalidAccessKeyId, SLICE_EMPTY);
     }
     if (options->now_s > expires_s) {
-        return sigv4_refuse(out, S3_AccessDenied, SLICE("Request has expired"));
+        out->expired_s = expires_s;
+        return sigv4_refuse(out, S3_AccessDenied, SLICE("Request has expired."));
     }
     out->signature_provided = provided;
     if (!string_to_sign(request, query, options, expires, arena, &out->string_to_sign) ||
@@ -332,8 +333,9 @@ static bool header_date(const struct http_request *request, uint64_t now_s, stru
     *line = amz.data != NULL ? SLICE_EMPTY : http_header_get(request, "date");
     out->date = amz.data != NULL ? amz : *line;
     if (out->date.len == 0 || !date_parse(out->date, now_s, &time_s)) {
-        return sigv4_refuse(out, S3_AccessDenied,
-                            SLICE("AWS authentication requires a valid Date or x-amz-date header"));
+        return sigv4_refuse(
+            out, S3_AccessDenied,
+            SLICE("AWS authentication requires a valid Date or x-amz-date header."));
     }
     if (time_s > now_s + LIMIT_CLOCK_SKEW_S || now_s > time_s + LIMIT_CLOCK_SKEW_S) {
         return sigv4_refuse(out, S3_RequestTimeTooSkewed, SLICE_EMPTY);

@@ -66,11 +66,19 @@ static bool verify_anonymous(const struct sigv4_claim *claim, struct sigv4_resul
         return true;
     }
     if (!verify_mode(claim->content_sha, out)) {
-        return false;
+        /* What no hash is cannot be the body's: AWS says so after it has read it. */
+        out->error = S3_OK;
+        out->text = SLICE_EMPTY;
+        out->mode = PAYLOAD_SHA256;
+        memset(out->payload_sha256, 0, sizeof(out->payload_sha256));
+        return true;
     }
     if (out->mode == PAYLOAD_SIGNED_CHUNKS || out->mode == PAYLOAD_SIGNED_TRAILER) {
-        return sigv4_refuse(out, S3_InvalidRequest,
-                            SLICE("Signed chunks need a signed request to begin with."));
+        return sigv4_refuse(
+            out, S3_InvalidRequest,
+            SLICE("Anonymous requests don't support this x-amz-content-sha256 value. "
+                  "Please use UNSIGNED-PAYLOAD or "
+                  "STREAMING-UNSIGNED-PAYLOAD-TRAILER."));
     }
     return true;
 }
@@ -170,7 +178,9 @@ static bool verify_time(const struct sigv4_claim *claim, uint64_t now_s, struct 
             return sigv4_refuse(out, S3_AccessDenied, SLICE("Request is not yet valid"));
         }
         if (now_s > claim->time_s + claim->expires_s || claim->expires_s == 0) {
-            return sigv4_refuse(out, S3_AccessDenied, SLICE("Request has expired"));
+            out->expired_s = claim->time_s + claim->expires_s;
+            out->expired_after_s = claim->expires_s;
+            return sigv4_refuse(out, S3_AccessDenied, SLICE("Request has expired."));
         }
         return true;
     }

@@ -42,6 +42,8 @@ struct sigv4_result {
     struct slice string_to_sign;
     struct slice signature_provided;
     struct slice expected_region;    /* AuthorizationHeaderMalformed because of the region */
+    uint64_t expired_s;              /* AccessDenied because the URL was good until then */
+    uint64_t expired_after_s;        /* its X-Amz-Expires; 0: version 2 has none */
     struct slice headers_not_signed; /* AccessDenied because of these: "x-amz-acl, x-amz-meta-a" */
 };
 

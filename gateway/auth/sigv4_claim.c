@@ -235,8 +235,9 @@ static bool claim_date(const struct http_request *request, struct arena *arena,
     /* HTTP dates with two-digit years are read as this century's: no signature is that old. */
     ok = text.len > 0 && time_parse_http(text, 946684800U, &claim->time_s);
     if (!ok) {
-        return sigv4_refuse(out, S3_AccessDenied,
-                            SLICE("AWS authentication requires a valid Date or x-amz-date header"));
+        return sigv4_refuse(
+            out, S3_AccessDenied,
+            SLICE("AWS authentication requires a valid Date or x-amz-date header."));
     }
     char *formatted = arena_alloc_raw(arena, TIME_AMZ_BYTES + 1);
     time_format_amz(claim->time_s, formatted);

@@ -56,6 +56,19 @@ static bool acl_group_parse(struct slice uri, enum acl_grantee *grantee)
 
 /* ---- Documents ---- */
 
+/* AWS refuses a document with a grantee of another type; without one, what is in it tells. */
+static bool acl_type_known(const struct xml_node *grantee)
+{
+    static const char *const types[] = {"CanonicalUser", "Group", "AmazonCustomerByEmail"};
+
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        if (slice_eq_str(grantee->type, types[i])) {
+            return true;
+        }
+    }
+    return grantee->type.data == NULL;
+}
+
 static bool acl_document_grantee(struct s3_request *req, const struct xml_node *grantee,
                                  Kist__Acl *acl, uint32_t permission)
 {
@@ -64,8 +77,8 @@ static bool acl_document_grantee(struct s3_request *req, const struct xml_node *
     struct slice email = xml_child_text(grantee, "EmailAddress");
     enum acl_grantee group;
 
-    /* xsi:type says which of them must be there; the element itself says the same. */
-    if ((id.data != NULL) + (uri.data != NULL) + (email.data != NULL) != 1) {
+    if (!acl_type_known(grantee) ||
+        (id.data != NULL) + (uri.data != NULL) + (email.data != NULL) != 1) {
         return acl_malformed(req);
     }
     if (id.data != NULL) {

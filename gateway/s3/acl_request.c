@@ -45,7 +45,7 @@ static Kist__Acl *request_headers(struct s3_request *req, struct slice owner,
     }
     if (acl_headers_present(req)) {
         (void)s3_fail(req, S3_InvalidRequest,
-                      "Specifying both Canned ACLs and Header Grants is not allowed");
+                      "Specifying both Canned ACLs and Header Grants is not allowed.");
         return NULL;
     }
     return request_canned(req, canned, owner, bucket_owner);

@@ -12,6 +12,18 @@
 #include "gateway/s3/handlers.h"
 #include "gateway/s3/setting.h"
 
+/* Whom a policy lets in does not make him one of the owner's account (AWS: 405). */
+static bool policy_is_foreign(struct s3_request *req)
+{
+    if (!req->auth.anonymous) {
+        return false;
+    }
+    (void)s3_fail(req, S3_MethodNotAllowed, NULL);
+    s3_error_detail(req, "Method", req->http->request.method_name);
+    s3_error_detail(req, "ResourceType", SLICE("BUCKETPOLICY"));
+    return true;
+}
+
 /* ---- Put ---- */
 
 struct put_policy {
@@ -45,6 +57,9 @@ static enum step_result put_policy_check(struct task *task)
     struct error error;
     Kist__Policy *stored;
 
+    if (policy_is_foreign(req)) {
+        return STEP_FAIL;
+    }
     if (policy_new(&op->policy, req->document, &options, &error) != RC_OK) {
         op->policy = NULL;
         return put_policy_malformed(req, &error);
@@ -145,6 +160,9 @@ static enum step_result get_policy_reply(struct task *task)
     struct s3_request *req = S3_REQUEST_OF(task);
     const Kist__Policy *policy = s3_settings(req->bucket)->policy;
 
+    if (policy_is_foreign(req)) {
+        return STEP_FAIL;
+    }
     if (policy == NULL) {
         (void)s3_fail(req, S3_NoSuchBucketPolicy, NULL);
         s3_error_detail(req, "BucketName", req->bucket_name);
@@ -198,6 +216,9 @@ const struct s3_handler get_bucket_policy_status = {
 
 static enum step_result delete_policy_check(struct task *task)
 {
+    if (policy_is_foreign(S3_REQUEST_OF(task))) {
+        return STEP_FAIL;
+    }
     (void)setting_begin(setting_op_of(task), SETTING_POLICY);
     return STEP_NEXT;
 }

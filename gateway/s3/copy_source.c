@@ -1,19 +1,27 @@
 #include "gateway/s3/copy_source.h"
 
+#include <string.h>
+
 #include "common/base/limits.h"
 #include "common/codec/percent.h"
 #include "common/codec/utf8.h"
 #include "gateway/s3/object_lookup.h"
 #include "gateway/s3/router.h"
 
-/* Offset of the last "?versionId=", or text.len: a key may hold question marks of its own. */
-static size_t copy_source_version_at(struct slice text)
+/* Offset of the last "?versionId=", or text.len: a key may hold question marks of its own. Clients
+ * that encode the whole header encode these, too, and AWS takes it. */
+static size_t copy_source_version_at(struct slice text, size_t *mark_len)
 {
-    const struct slice mark = SLICE("?versionId=");
+    static const char *const marks[] = {"?versionId=", "%3FversionId%3D", "%3fversionId%3d",
+                                        "%3FversionId=", "?versionId%3D"};
 
+    *mark_len = 0;
     for (size_t i = text.len; i-- > 0;) {
-        if (text.data[i] == '?' && slice_starts(slice_after(text, i), mark)) {
-            return i;
+        for (size_t j = 0; j < ARRAY_LEN(marks); j++) {
+            if (slice_starts(slice_after(text, i), slice_str(marks[j]))) {
+                *mark_len = strlen(marks[j]);
+                return i;
+            }
         }
     }
     return text.len;
@@ -22,7 +30,8 @@ static size_t copy_source_version_at(struct slice text)
 const char *copy_source_split(struct arena *arena, struct slice header, struct copy_source *source,
                               struct slice *version)
 {
-    size_t mark = copy_source_version_at(header);
+    size_t mark_len;
+    size_t mark = copy_source_version_at(header, &mark_len);
     struct slice text;
     size_t slash;
 
@@ -45,7 +54,9 @@ const char *copy_source_split(struct arena *arena, struct slice header, struct c
     if (mark == header.len) {
         return NULL;
     }
-    *version = slice_after(header, mark + sizeof("?versionId=") - 1);
+    if (!percent_decode(arena, slice_after(header, mark + mark_len), false, version)) {
+        return "Invalid copy source encoding";
+    }
     if (version->data == NULL) {
         *version = SLICE("");
     }
@@ -147,10 +158,10 @@ enum step_result copy_source_found(struct s3_request *req, struct copy_source *s
     s3_error_detail(req, "Key", source->key);
     if (source->version.len > 0) {
         struct slice header = s3_header(req, "x-amz-copy-source");
+        size_t mark_len;
+        size_t mark = copy_source_version_at(header, &mark_len);
 
-        s3_error_detail(
-            req, "VersionId",
-            slice_after(header, copy_source_version_at(header) + sizeof("?versionId=") - 1));
+        s3_error_detail(req, "VersionId", slice_after(header, mark + mark_len));
     }
     return STEP_FAIL;
 }

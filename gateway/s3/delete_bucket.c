@@ -4,6 +4,7 @@
  *     commit -> reply
  */
 #include "gateway/s3/handlers.h"
+#include "gateway/s3/object_lookup.h"
 
 struct delete_bucket {
     struct s3_request base;
@@ -26,6 +27,12 @@ static enum step_result delete_bucket_reply(struct task *task)
     struct delete_bucket *op = CONTAINER_OF(task, struct delete_bucket, base.task);
 
     if (op->call.reply->outcome != KIST__OUTCOME__OUTCOME_OK) {
+        if (op->call.reply->outcome == KIST__OUTCOME__BUCKET_NOT_EMPTY &&
+            s3_ever_versioned(op->base.bucket)) {
+            return s3_fail(&op->base, S3_BucketNotEmpty,
+                           "The bucket you tried to delete is not empty. You must delete all "
+                           "versions in the bucket.");
+        }
         return s3_fail_outcome(&op->base, op->call.reply);
     }
     return s3_reply_empty(&op->base, 204);

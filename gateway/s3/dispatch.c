@@ -323,6 +323,11 @@ static enum step_result dispatch_document(struct task *task)
             (req->op->handler->flags & NEEDS_CHECKSUM) == 0) {
             return STEP_NEXT; /* no body: an empty document */
         }
+        if (req->auth.mode == PAYLOAD_UNSIGNED_TRAILER && req->op->target == ON_BUCKET &&
+            request->method == HTTP_PUT) { /* AWS takes it for objects alone */
+            return dispatch_document_fail(d, S3_InvalidRequest,
+                                          "The value of x-amz-content-sha256 header is invalid.");
+        }
         if (s3_body_begin(req, false, 0, LIMIT_XML_BODY_BYTES) != STEP_NEXT) {
             return dispatch_document_fail(d, req->error,
                                           req->error_text.len > 0 ? req->error_text.data : NULL);

@@ -54,6 +54,41 @@ static void error_condition(const struct s3_request *req, struct xml_writer *xml
     }
 }
 
+static void error_denied(const struct s3_request *req, struct xml_writer *xml)
+{
+    char text[TIME_ISO8601_BYTES + 1];
+    struct env *env = req->gateway->env;
+
+    if (req->auth.headers_not_signed.len > 0) {
+        xml_writer_text(xml, "HeadersNotSigned", req->auth.headers_not_signed);
+    }
+    if (req->auth.expired_s == 0) {
+        return;
+    }
+    if (req->auth.expired_after_s > 0) {
+        xml_writer_u64(xml, "X-Amz-Expires", req->auth.expired_after_s);
+    }
+    if (req->auth.expired_s < UINT32_MAX) {
+        time_format_iso8601(req->auth.expired_s * 1000000000U, text);
+        xml_writer_raw(xml, "Expires", slice_of(text, TIME_ISO8601_BYTES));
+    }
+    time_format_iso8601(env->clock->wall_ns(env), text);
+    xml_writer_raw(xml, "ServerTime", slice_of(text, TIME_ISO8601_BYTES));
+}
+
+static void error_digest(const struct s3_request *req, struct xml_writer *xml)
+{
+    if (req->error == S3_InvalidDigest) {
+        xml_writer_text(xml, "Content-MD5", s3_header(req, "content-md5"));
+    } else if (req->error == S3_XAmzContentSHA256Mismatch) {
+        xml_writer_text(xml, "ClientComputedContentSHA256", req->payload.digest_expected);
+        xml_writer_text(xml, "S3ComputedContentSHA256", req->payload.digest_calculated);
+    } else if (req->payload.digest_expected.len > 0) {
+        xml_writer_text(xml, "ExpectedDigest", req->payload.digest_expected);
+        xml_writer_text(xml, "CalculatedDigest", req->payload.digest_calculated);
+    }
+}
+
 static void error_details(const struct s3_request *req, struct xml_writer *xml)
 {
     char now[TIME_ISO8601_BYTES + 1];
@@ -85,9 +120,7 @@ static void error_details(const struct s3_request *req, struct xml_writer *xml)
         }
         break;
     case S3_AccessDenied:
-        if (req->auth.headers_not_signed.len > 0) {
-            xml_writer_text(xml, "HeadersNotSigned", req->auth.headers_not_signed);
-        }
+        error_denied(req, xml);
         break;
     case S3_NoSuchBucket:
     case S3_InvalidBucketName:
@@ -110,8 +143,10 @@ static void error_details(const struct s3_request *req, struct xml_writer *xml)
             form_error_size(req, xml);
         }
         break;
+    case S3_BadDigest:
     case S3_InvalidDigest:
-        xml_writer_text(xml, "Content-MD5", s3_header(req, "content-md5"));
+    case S3_XAmzContentSHA256Mismatch:
+        error_digest(req, xml);
         break;
     case S3_NoSuchUpload:
         xml_writer_text(xml, "UploadId", s3_param(req, "uploadId"));

@@ -269,6 +269,26 @@ static enum step_result read_abort(struct s3_request *req, const struct xml_node
     return found ? STEP_NEXT : malformed(req);
 }
 
+/* Not implemented, but a date that is none is the client's fault first. */
+static enum step_result refuse_transitions(struct s3_request *req, const struct xml_node *rule)
+{
+    const struct xml_node *node = xml_child(rule, "Transition");
+
+    if (node == NULL && xml_child(rule, "NoncurrentVersionTransition") == NULL) {
+        return STEP_NEXT;
+    }
+    for (; node != NULL; node = xml_next(node, "Transition")) {
+        struct slice date = xml_child_text(node, "Date");
+        uint64_t ignored;
+
+        if (date.data != NULL && read_date(req, date, &ignored) == STEP_FAIL) {
+            return STEP_FAIL;
+        }
+    }
+    return s3_fail(req, S3_NotImplemented,
+                   "Transitions to other storage classes are not implemented.");
+}
+
 /* ---- Rules ---- */
 
 /* Names of its own for rules without one, as AWS makes them. */
@@ -324,10 +344,8 @@ static enum step_result read_rule(struct s3_request *req, const struct xml_node 
     struct slice id = xml_child_text(node, "ID");
     struct slice status = xml_child_text(node, "Status");
 
-    if (xml_child(node, "Transition") != NULL ||
-        xml_child(node, "NoncurrentVersionTransition") != NULL) {
-        return s3_fail(req, S3_NotImplemented,
-                       "Transitions to other storage classes are not implemented.");
+    if (refuse_transitions(req, node) == STEP_FAIL) {
+        return STEP_FAIL;
     }
     out->enabled = slice_eq(status, SLICE("Enabled"));
     if (!setting_children_known(node, known) ||

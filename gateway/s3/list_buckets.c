@@ -34,7 +34,7 @@ static enum step_result list_buckets_check(struct task *task)
     op->limit = BUCKETS_PAGE_MAX;
     if (max.data != NULL && (!slice_to_u64(max, BUCKETS_PAGE_MAX, &op->limit) || op->limit == 0)) {
         (void)s3_failf(req, S3_InvalidArgument,
-                       "Argument max-buckets must be an integer between 1 and %d",
+                       "Argument max-buckets must be an integer between 1 and %d.",
                        BUCKETS_PAGE_MAX);
         s3_error_detail(req, "ArgumentName", SLICE("max-buckets"));
         s3_error_detail(req, "ArgumentValue", max);

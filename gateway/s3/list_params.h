@@ -14,6 +14,8 @@ struct list_params {
 /* `limit_name`: "max-keys", "max-uploads", "max-parts". */
 enum step_result list_params_read(struct s3_request *req, const char *limit_name,
                                   uint32_t limit_max, struct list_params *params);
+/* A number of a query parameter, when it is there; else it stays as it is. */
+enum step_result list_number(struct s3_request *req, const char *name, uint64_t *number);
 /* A name as the listing shows it: encoded when asked, else as it is. */
 struct slice list_name(struct s3_request *req, const struct list_params *params, struct slice name);
 

@@ -27,16 +27,9 @@ static enum step_result list_parts_check(struct task *task)
 {
     struct list_parts *op = list_parts_of(task);
     struct s3_request *req = &op->base;
-    struct slice marker = s3_param(req, "part-number-marker");
 
-    if (list_params_read(req, "max-parts", LIMIT_LIST_KEYS, &op->params) == STEP_FAIL) {
-        return STEP_FAIL;
-    }
-    if (marker.len > 0 && !slice_to_u64(marker, INT32_MAX, &op->after)) {
-        (void)s3_fail(req, S3_InvalidArgument,
-                      "Argument part-number-marker must be an integer between 0 and 2147483647");
-        s3_error_detail(req, "ArgumentName", SLICE("part-number-marker"));
-        s3_error_detail(req, "ArgumentValue", marker);
+    if (list_params_read(req, "max-parts", LIMIT_LIST_KEYS, &op->params) == STEP_FAIL ||
+        list_number(req, "part-number-marker", &op->after) == STEP_FAIL) {
         return STEP_FAIL;
     }
     return upload_read_id(req, &op->upload_id);

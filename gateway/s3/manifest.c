@@ -63,8 +63,10 @@ static enum step_result manifest_read_part(struct s3_request *req, const struct 
         return s3_fail(req, S3_MalformedXML, NULL);
     }
     if (value == 0 || value > LIMIT_PARTS) {
-        return s3_failf(req, S3_InvalidArgument,
-                        "Part number must be an integer between 1 and %d, inclusive", LIMIT_PARTS);
+        return value == 0 ? s3_fail_argument(req, "PartNumber", number, "PartNumber must be >= 1")
+                          : s3_failf(req, S3_InvalidArgument,
+                                     "Part number must be an integer between 1 and %d, inclusive.",
+                                     LIMIT_PARTS);
     }
     part->number = (uint32_t)value;
     if (manifest->count > 0 && part->number <= part[-1].number) {

@@ -18,7 +18,7 @@ enum step_result upload_read_number(struct s3_request *req, uint32_t *number)
 
     if (!slice_to_u64(text, LIMIT_PARTS, &value) || value == 0) {
         (void)s3_failf(req, S3_InvalidArgument,
-                       "Part number must be an integer between 1 and %d, inclusive", LIMIT_PARTS);
+                       "Part number must be an integer between 1 and %d, inclusive.", LIMIT_PARTS);
         s3_error_detail(req, "ArgumentName", SLICE("partNumber"));
         s3_error_detail(req, "ArgumentValue", text);
         return STEP_FAIL;
@@ -36,6 +36,16 @@ static enum step_result upload_bad_pair(struct s3_request *req, enum checksum_al
                     checksum_header(algorithm) + sizeof("x-amz-checksum-") - 1);
 }
 
+static bool upload_type_parse(struct slice text, enum checksum_type *type)
+{
+    if (slice_eq_nocase(text, SLICE("FULL_OBJECT"))) {
+        *type = CHECKSUM_FULL_OBJECT;
+        return true;
+    }
+    *type = CHECKSUM_COMPOSITE;
+    return slice_eq_nocase(text, SLICE("COMPOSITE"));
+}
+
 enum step_result upload_read_checksum(struct s3_request *req, enum checksum_algorithm *algorithm,
                                       enum checksum_type *type)
 {
@@ -44,6 +54,9 @@ enum step_result upload_read_checksum(struct s3_request *req, enum checksum_algo
 
     *algorithm = CHECKSUM_NONE;
     *type = CHECKSUM_FULL_OBJECT;
+    if (kind.len > 0 && !upload_type_parse(kind, type)) {
+        return s3_fail(req, S3_InvalidRequest, "Value for x-amz-checksum-type header is invalid.");
+    }
     if (name.len == 0) {
         return kind.len == 0 ? STEP_NEXT
                              : s3_fail(req, S3_InvalidRequest,
@@ -61,13 +74,6 @@ enum step_result upload_read_checksum(struct s3_request *req, enum checksum_algo
     if (kind.len == 0) {
         *type = *algorithm == CHECKSUM_CRC64NVME ? CHECKSUM_FULL_OBJECT : CHECKSUM_COMPOSITE;
         return STEP_NEXT;
-    }
-    if (slice_eq_nocase(kind, SLICE("FULL_OBJECT"))) {
-        *type = CHECKSUM_FULL_OBJECT;
-    } else if (slice_eq_nocase(kind, SLICE("COMPOSITE"))) {
-        *type = CHECKSUM_COMPOSITE;
-    } else {
-        return s3_fail(req, S3_InvalidRequest, "Value for x-amz-checksum-type header is invalid.");
     }
     if ((*type == CHECKSUM_FULL_OBJECT && !checksum_combines(*algorithm)) ||
         (*type == CHECKSUM_COMPOSITE && *algorithm == CHECKSUM_CRC64NVME)) {

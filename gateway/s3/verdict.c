@@ -1,5 +1,7 @@
 #include "gateway/s3/verdict.h"
 
+#include <string.h>
+
 #include "gateway/s3/judge.h"
 #include "gateway/s3/router.h"
 #include "gateway/web/form.h"
@@ -17,18 +19,22 @@ static enum s3_error verdict_refuse(struct s3_request *req, enum s3_error error,
     return error;
 }
 
+static enum s3_error verdict_no_method(struct s3_request *req, const char *resource_type)
+{
+    (void)s3_fail(req, S3_MethodNotAllowed, NULL);
+    s3_error_detail(req, "Method", req->http->request.method_name);
+    s3_error_detail(req, "ResourceType", slice_str(resource_type));
+    return S3_MethodNotAllowed;
+}
+
 /* What belongs to another operation: the client meant something else than what we would do. */
 static enum s3_error verdict_stray(struct s3_request *req, const struct s3_route *route)
 {
     enum http_method method = req->http->request.method;
-    struct slice source = s3_header(req, "x-amz-copy-source");
 
-    if (source.data != NULL && method != HTTP_PUT) {
-        (void)s3_fail(req, S3_InvalidArgument,
-                      "You can only specify a copy source header for copy requests.");
-        s3_error_detail(req, "ArgumentName", SLICE("x-amz-copy-source"));
-        s3_error_detail(req, "ArgumentValue", source);
-        return S3_InvalidArgument;
+    if (method == HTTP_PUT && req->op->query != NULL && strcmp(req->op->query, "uploadId") == 0 &&
+        !s3_has_param(req, "partNumber")) {
+        return verdict_no_method(req, "UPLOAD");
     }
     if (route->target != ON_OBJECT || req->op->query != NULL) {
         return S3_OK;
@@ -37,7 +43,7 @@ static enum s3_error verdict_stray(struct s3_request *req, const struct s3_route
         (void)s3_fail(req, S3_InvalidArgument,
                       "This operation does not accept partNumber without uploadId");
         s3_error_detail(req, "ArgumentName", SLICE("partNumber"));
-        s3_error_detail(req, "ArgumentValue", s3_param(req, "partNumber"));
+        s3_error_detail(req, "ArgumentValue", SLICE("partNumber")); /* AWS: not its value */
         return S3_InvalidArgument;
     }
     if (method == HTTP_GET && s3_has_param(req, "uploads")) {
@@ -51,12 +57,72 @@ static enum s3_error verdict_stray(struct s3_request *req, const struct s3_route
     return S3_OK;
 }
 
-/* What no bucket can allow to everybody. */
-static bool verdict_needs_user(const struct s3_request *req)
+static enum s3_error verdict_stray_source(struct s3_request *req)
 {
-    return req->op->handler == NULL || req->op->target == ON_SERVICE ||
-           (req->op->handler->flags & NO_BUCKET_LOOKUP) != 0;
+    struct slice source = s3_header(req, "x-amz-copy-source");
+
+    if (source.data == NULL || req->http->request.method == HTTP_PUT) {
+        return S3_OK;
+    }
+    (void)s3_fail_argument(req, "x-amz-copy-source", source,
+                           "You can only specify a copy source header for copy requests.");
+    return S3_InvalidArgument;
 }
+
+/* ---- Callers without a name ---- */
+
+/* What AWS lets no policy and no ACL give to them, and how it says so. */
+static const struct {
+    const char *name;
+    const char *text;
+} verdict_named_only[] = {
+    {"CopyObject",                    "Anonymous users cannot copy objects. Please authenticate."   },
+    {"CreateBucket",                  "Anonymous users cannot invoke this API. Please authenticate."},
+    {"CreateMultipartUpload",
+     "Anonymous users cannot initiate multipart uploads. Please authenticate."                      },
+    {"DeleteBucketOwnershipControls",
+     "s3:PutBucketOwnershipControls does not support Anonymous requests!"                           },
+    {"GetBucketOwnershipControls",
+     "s3:GetBucketOwnershipControls does not support Anonymous requests!"                           },
+    {"PutBucketAcl",                  "Anonymous users cannot invoke this API. Please authenticate."},
+    {"PutBucketOwnershipControls",
+     "s3:PutBucketOwnershipControls does not support Anonymous requests!"                           },
+    {"PutObjectAcl",                  "Anonymous users cannot invoke this API. Please authenticate."},
+    {"SelectObjectContent",           "Anonymous users cannot invoke this API. Please authenticate."},
+};
+
+/* Overrides of a reply's headers must be signed: else a link to another's object would make his
+ * server say what the link's author wants. */
+static bool verdict_overrides(const struct s3_request *req)
+{
+    for (uint32_t i = 0; i < req->param_count; i++) {
+        if (slice_starts(req->params[i].name, SLICE("response-"))) {
+            return req->op->target == ON_OBJECT && req->op->query == NULL;
+        }
+    }
+    return false;
+}
+
+static enum s3_error verdict_anonymous(struct s3_request *req)
+{
+    for (size_t i = 0; i < ARRAY_LEN(verdict_named_only); i++) {
+        if (strcmp(req->op->name, verdict_named_only[i].name) == 0) {
+            return verdict_refuse(req, S3_AccessDenied, verdict_named_only[i].text);
+        }
+    }
+    if (req->op->handler == NULL || req->op->target == ON_SERVICE ||
+        (req->op->handler->flags & NO_BUCKET_LOOKUP) != 0) {
+        return verdict_refuse(req, S3_AccessDenied, NULL);
+    }
+    if (verdict_overrides(req)) {
+        return verdict_refuse(req, S3_InvalidRequest,
+                              "Request specific response headers cannot be used for anonymous GET "
+                              "requests.");
+    }
+    return S3_OK;
+}
+
+/* ---- Route, bucket, caller ---- */
 
 static enum s3_error verdict_route(struct s3_request *req, const struct s3_route *route)
 {
@@ -64,11 +130,11 @@ static enum s3_error verdict_route(struct s3_request *req, const struct s3_route
     if (route->error != S3_OK) {
         return verdict_refuse(req, route->error, route->error_text);
     }
+    if (verdict_stray_source(req) != S3_OK) {
+        return req->error;
+    }
     if (req->op == NULL || route->stray) {
-        (void)s3_fail(req, S3_MethodNotAllowed, NULL);
-        s3_error_detail(req, "Method", req->http->request.method_name);
-        s3_error_detail(req, "ResourceType", slice_str(types[route->target]));
-        return S3_MethodNotAllowed;
+        return verdict_no_method(req, types[route->target]);
     }
     if (route->op_conflict != NULL) {
         const struct s3_op *other = route->op_conflict;
@@ -83,8 +149,8 @@ static enum s3_error verdict_route(struct s3_request *req, const struct s3_route
         return req->error;
     }
     if (req->auth.anonymous && req->form == NULL && !verdict_comes_later(req) &&
-        verdict_needs_user(req)) {
-        return verdict_refuse(req, S3_AccessDenied, NULL);
+        verdict_anonymous(req) != S3_OK) {
+        return req->error;
     }
     if (req->op->handler == NULL) {
         (void)s3_failf(req, S3_NotImplemented, "The operation %s is not implemented.",

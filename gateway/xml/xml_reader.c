@@ -57,12 +57,23 @@ static struct slice reader_name(struct reader *reader, const char *full)
     return *slot;
 }
 
+static struct slice reader_type(struct reader *reader, const XML_Char **attributes)
+{
+    for (size_t i = 0; attributes[i] != NULL; i += 2) {
+        const char *colon = strrchr(attributes[i], ':');
+
+        if (colon != NULL && strcmp(colon, ":type") == 0) {
+            return arena_copy(reader->arena, slice_str(attributes[i + 1]));
+        }
+    }
+    return SLICE_EMPTY;
+}
+
 static void XMLCALL on_start(void *user, const XML_Char *full, const XML_Char **attributes)
 {
     struct reader *reader = user;
     struct xml_node *node;
 
-    (void)attributes;
     if (reader->rc != RC_OK) {
         return;
     }
@@ -71,7 +82,11 @@ static void XMLCALL on_start(void *user, const XML_Char *full, const XML_Char **
         return;
     }
     node = arena_alloc_raw(reader->arena, sizeof(*node));
-    *node = (struct xml_node){.name = reader_name(reader, full), .text = SLICE("")};
+    *node = (struct xml_node){
+        .name = reader_name(reader, full),
+        .text = SLICE(""),
+        .type = reader_type(reader, attributes),
+    };
     if (reader->depth == 0) {
         reader->root = node;
     } else if (reader->last_child[reader->depth - 1] == NULL) {

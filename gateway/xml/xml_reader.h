@@ -1,6 +1,6 @@
 /*
  * Reads an XML document of a request into a tree of elements in an arena. Namespaces, prefixes,
- * attributes, comments and processing instructions are passed over; a DTD is refused, so there are
+ * attributes (but xsi:type), comments and processing instructions are passed over; a DTD is refused, so there are
  * no entities but the five of XML. Size, depth and number of elements are bounded (limits.h). Any
  * thread.
  *
@@ -23,6 +23,7 @@ struct xml_node {
     struct slice text; /* exact, blanks kept; of elements without children only, else empty */
     const struct xml_node *children; /* first one, in document order */
     const struct xml_node *next;     /* sibling */
+    struct slice type;               /* value of the attribute type, of any prefix; data NULL */
 };
 
 /* The tree lives in `arena`; `document` is not referred to afterwards. RC_INVALID: not well-formed

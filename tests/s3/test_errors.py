@@ -10,7 +10,7 @@ def test_document(raw):
     assert (reply.status, reply.code) == (404, "NoSuchBucket")
     assert reply.headers["content-type"] == "application/xml"
     assert reply.body.startswith(b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>')
-    assert reply.element("Message") == "The specified bucket does not exist"
+    assert reply.element("Message") == "The specified bucket does not exist."
     assert reply.element("Resource") == "/no-such-bucket/key"
     assert reply.element("RequestId") == reply.headers["x-amz-request-id"]
     assert reply.element("HostId") == reply.headers["x-amz-id-2"]

@@ -188,7 +188,7 @@ static void unknown_uploads(void **state)
     want_error(f, "NoSuchUpload", "GET", "/bucket/key?uploadId=none", "", SLICE_EMPTY);
     want_error(f, "InvalidArgument", "PUT", target(f, id, "&partNumber=0"), "", SLICE("x"));
     want_error(f, "InvalidArgument", "PUT", target(f, id, "&partNumber=10001"), "", SLICE("x"));
-    want_error(f, "InvalidArgument", "PUT", target(f, id, ""), "", SLICE("x"));
+    want_error(f, "MethodNotAllowed", "PUT", target(f, id, ""), "", SLICE("x"));
     want(f, 204, "DELETE", target(f, id, ""), "", SLICE_EMPTY);
     want_error(f, "NoSuchUpload", "DELETE", target(f, id, ""), "", SLICE_EMPTY);
     want_error(f, "NoSuchUpload", "PUT", target(f, id, "&partNumber=1"), "", SLICE("x"));
