@@ -40,11 +40,13 @@ static void leader_lost(struct meta_remote *remote, const struct remote_op *op)
     }
 }
 
+/* It answered as leader: whoever pauses may go on. */
 static void leader_found(struct meta_remote *remote, uint32_t node)
 {
-    bool wake = remote->leader < 0;
+    bool wake = remote->leader < 0 || !remote->leader_sure;
 
     remote->leader = (int)node;
+    remote->leader_sure = true;
     if (!wake) {
         return;
     }
@@ -115,9 +117,14 @@ static void op_redirected(struct remote_op *op)
         op_ask_next(op);
         return;
     }
+    if (remote_now(remote) < remote->nodes[node].shunned_until_ns) {
+        op_ask_next(op); /* followers name a leader that has died until there is another */
+        return;
+    }
     remote->stats.redirects += 1;
     op->hops += 1;
-    leader_found(remote, (uint32_t)node);
+    remote->leader = node;
+    remote->leader_sure = false;
     op_ask(op);
 }
 
@@ -206,6 +213,8 @@ static void op_failed(struct remote_op *op)
         break;
     }
     leader_lost(op->remote, op);
+    op->remote->nodes[op->node].shunned_until_ns =
+        remote_now(op->remote) + REMOTE_SHUN_MS * REMOTE_NS_PER_MS;
     op_ask_next(op);
 }
 

@@ -15,6 +15,7 @@ enum {
     REMOTE_PAUSE_MIN_MS = 20, /* between rounds over all nodes, doubled */
     REMOTE_PAUSE_MAX_MS = 400,
     REMOTE_HOPS_MAX = 4,    /* redirects in a row without a pause */
+    REMOTE_SHUN_MS = 100,   /* a node that was not reached: nobody is sent there */
     REMOTE_WATCH_MS = 1000, /* one long poll */
     REMOTE_READY_MS = 3000  /* heard of the leader within this: ready */
 };
@@ -51,6 +52,7 @@ struct remote_op {
 struct remote_node {
     struct rpc_peer *peer;
     uint64_t node_id; /* as somebody named it; 0: not known */
+    uint64_t shunned_until_ns;
     char address[ENV_ADDRESS_MAX];
 };
 
@@ -76,6 +78,7 @@ struct meta_remote {
     uint32_t node_count;
     uint32_t next;           /* node to ask when nobody is known to lead */
     int leader;              /* node; -1: unknown */
+    bool leader_sure;        /* it answered as such; else it was only named */
     uint64_t leader_seen_ns; /* answered as leader */
     struct list ops;
     struct meta_remote_stats stats;

@@ -246,7 +246,7 @@ bool remote_ready(struct meta_client *meta)
 {
     const struct meta_remote *remote = remote_of(meta);
 
-    return remote->leader >= 0 &&
+    return remote->leader >= 0 && remote->leader_sure &&
            remote_now(remote) - remote->leader_seen_ns < REMOTE_READY_MS * REMOTE_NS_PER_MS;
 }
 

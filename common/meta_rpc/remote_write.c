@@ -75,7 +75,7 @@ enum step_result remote_write(struct meta_client *meta, struct meta_write *call,
     write->op.decode = write_decode;
     write->op.finish = write_finish;
     write->op.write = true;
-    write->op.attempt_ms = 2 * REMOTE_ATTEMPT_MS;
+    write->op.attempt_ms = REMOTE_ATTEMPT_MS;
     write->op.deadline_ns = remote_now(remote) + deadline_ms * REMOTE_NS_PER_MS;
     write->op.call.method = RPC_META_WRITE;
     write->op.call.purpose = RPC_CONTROL;
