@@ -121,7 +121,9 @@ struct sim_net_faults {
 struct sim_net_faults *sim_net_faults(struct sim *sim);
 /* Cuts or heals the link, both ways. Streams over a cut link stall and are reset after 10 s. */
 void sim_cut(struct sim_node *a, struct sim_node *b, bool cut);
-bool sim_is_cut(const struct sim_node *a, const struct sim_node *b);
+/* One way only: what `from` sends to `to` is lost; the other way works. No connection is made. */
+void sim_cut_way(struct sim_node *from, struct sim_node *to, bool cut);
+bool sim_is_cut(const struct sim_node *from, const struct sim_node *to);
 uint32_t sim_open_streams(const struct sim_node *node); /* not yet closed by the program: leaks */
 
 #endif

@@ -222,7 +222,7 @@ static void connect_run(struct sim_event *event)
     if (address_split(connect->address, host, &port)) {
         to = node_by_host(end->node, host);
     }
-    if (to != NULL && !to->stopped && !sim_is_cut(end->node, to)) {
+    if (to != NULL && !to->stopped && !sim_is_cut(end->node, to) && !sim_is_cut(to, end->node)) {
         listener = listener_pick(to, port);
     } else if (to != NULL) {
         rc = RC_TIMEOUT;
@@ -279,7 +279,8 @@ static void net_connect(struct env *env, struct env_write *write, struct env_str
     if (address_split(address, host, &port)) {
         const struct sim_node *to = node_by_host(node, host);
 
-        delay = to != NULL && sim_is_cut(node, to) ? NET_CONNECT_S * SIM_S : delay;
+        delay = to != NULL && (sim_is_cut(node, to) || sim_is_cut(to, node)) ? NET_CONNECT_S * SIM_S
+                                                                             : delay;
     }
     event = sim_event_new(node->sim, node, delay, connect_run, connect);
     event->drop = connect_drop;
@@ -404,10 +405,10 @@ struct sim_net_faults *sim_net_faults(struct sim *sim)
     return &sim->net;
 }
 
-bool sim_is_cut(const struct sim_node *a, const struct sim_node *b)
+bool sim_is_cut(const struct sim_node *from, const struct sim_node *to)
 {
-    for (uint32_t i = 0; i < a->cut_count; i++) {
-        if (a->cut[i] == b) {
+    for (uint32_t i = 0; i < from->cut_count; i++) {
+        if (from->cut[i] == to) {
             return true;
         }
     }
@@ -424,16 +425,20 @@ static void cut_remove(struct sim_node *a, const struct sim_node *b)
     }
 }
 
+void sim_cut_way(struct sim_node *from, struct sim_node *to, bool cut)
+{
+    ASSERT(from != to);
+    cut_remove(from, to);
+    if (cut) {
+        ASSERT(from->cut_count < SIM_CUTS_MAX);
+        from->cut[from->cut_count++] = to;
+    }
+}
+
 void sim_cut(struct sim_node *a, struct sim_node *b, bool cut)
 {
-    ASSERT(a != b);
-    cut_remove(a, b);
-    cut_remove(b, a);
-    if (cut) {
-        ASSERT(a->cut_count < SIM_CUTS_MAX && b->cut_count < SIM_CUTS_MAX);
-        a->cut[a->cut_count++] = b;
-        b->cut[b->cut_count++] = a;
-    }
+    sim_cut_way(a, b, cut);
+    sim_cut_way(b, a, cut);
 }
 
 uint32_t sim_open_streams(const struct sim_node *node)
