@@ -187,13 +187,64 @@ static bool copy_has_algorithm(const struct copy_object *op)
     return false;
 }
 
+/* May the caller tag what he is about to make? It has no tags of its own yet. */
+static bool copy_may_tag(struct s3_request *req)
+{
+    bool known = req->object_known;
+    bool may;
+
+    req->object_known = true;
+    may = s3_allowed_key(req, "s3:PutObjectTagging", req->bucket, req->key);
+    req->object_known = known;
+    return may;
+}
+
+/* Tags go along only for who may read them there and put them here; else AWS refuses to copy what
+ * has any. */
+static enum step_result copy_tag_rights(struct copy_object *op)
+{
+    struct s3_request *req = &op->base;
+    const struct copy_source *source = &op->source;
+    const char *reads =
+        source->version.len > 0 ? "s3:GetObjectVersionTagging" : "s3:GetObjectTagging";
+    const Kist__Record *record = source->get.record;
+
+    if (op->message.replace_tags ||
+        (s3_allowed_key(req, reads, source->bucket, source->key) && copy_may_tag(req))) {
+        return STEP_NEXT;
+    }
+    if (record->n_tags == 0) {
+        op->message.replace_tags = true; /* nor do those that it gets meanwhile */
+        return STEP_NEXT;
+    }
+    if (s3_check_key(req, reads, source->bucket, source->key, record) == STEP_FAIL) {
+        return STEP_FAIL;
+    }
+    return copy_may_tag(req) ? STEP_NEXT : s3_fail(req, S3_AccessDenied, NULL);
+}
+
+/* Where the version itself (its ACL, its tags) let the caller in, it is that one or none. */
+static bool copy_is_bound(const struct copy_object *op)
+{
+    const struct s3_request *req = &op->base;
+    const struct copy_source *source = &op->source;
+    const char *reads = source->version.len > 0 ? "s3:GetObjectVersion" : "s3:GetObject";
+
+    return (req->auth.anonymous || !slice_eq(req->auth.user, s3_slice(source->bucket->owner))) &&
+           !s3_allowed_key(req, reads, source->bucket, source->key);
+}
+
 static enum step_result copy_digest(struct task *task)
 {
     struct copy_object *op = copy_of(task);
     const Kist__Record *record;
 
-    if (copy_source_found(&op->base, &op->source) == STEP_FAIL) {
+    if (copy_source_found(&op->base, &op->source) == STEP_FAIL ||
+        copy_tag_rights(op) == STEP_FAIL) {
         return STEP_FAIL;
+    }
+    if (copy_is_bound(op)) {
+        op->message.source_stamp = op->source.get.record->stamp;
     }
     record = op->source.get.record;
     if (copy_has_algorithm(op) || record->size > op->base.gateway->config->copy_bytes_max) {

@@ -350,6 +350,34 @@ def test_copy(s3, bucket, ann, refused):
         ann.put_object(Bucket=bucket, Key="to/b", Body=b"")
 
 
+# Tags go along with a copy only for who may read them at the source and put them at the destination.
+def test_copy_of_tags(s3, bucket, ann, refused):
+    own = f"{bucket}-own"
+    ann.create_bucket(Bucket=own)
+    try:
+        s3.put_object(Bucket=bucket, Key="tagged", Body=b"1", Tagging="secret=yes")
+        s3.put_object(Bucket=bucket, Key="plain", Body=b"2")
+        put(s3, bucket, statement(bucket, "s3:GetObject"))
+        with refused(403, "AccessDenied"):
+            ann.copy_object(Bucket=own, Key="copy", CopySource=f"{bucket}/tagged")
+        ann.copy_object(Bucket=own, Key="copy", CopySource=f"{bucket}/plain")
+        ann.copy_object(Bucket=own, Key="copy", CopySource=f"{bucket}/tagged", TaggingDirective="REPLACE")
+        assert ann.get_object_tagging(Bucket=own, Key="copy")["TagSet"] == []
+        put(s3, bucket, statement(bucket, ["s3:GetObject", "s3:GetObjectTagging"]))
+        ann.copy_object(Bucket=own, Key="copy", CopySource=f"{bucket}/tagged")
+        assert ann.get_object_tagging(Bucket=own, Key="copy")["TagSet"] == [{"Key": "secret", "Value": "yes"}]
+
+        put(s3, bucket, statement(bucket, "s3:PutObject"))
+        with refused(403, "AccessDenied"):
+            ann.copy_object(Bucket=bucket, Key="brought", CopySource=f"{own}/copy")
+        put(s3, bucket, statement(bucket, ["s3:PutObject", "s3:PutObjectTagging"]))
+        ann.copy_object(Bucket=bucket, Key="brought", CopySource=f"{own}/copy")
+        assert s3.get_object_tagging(Bucket=bucket, Key="brought")["TagSet"] == [{"Key": "secret", "Value": "yes"}]
+    finally:
+        ann.delete_object(Bucket=own, Key="copy")
+        ann.delete_bucket(Bucket=own)
+
+
 # A key that is absent is told only to those who may list it (404 tells that it is not there).
 def test_absent_keys(s3, bucket, ann, refused):
     put(s3, bucket, statement(bucket, "s3:GetObject"))
