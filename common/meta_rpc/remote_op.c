@@ -236,12 +236,18 @@ static void op_done(struct rpc_call *call)
 
 /* ---- Asking ---- */
 
-static uint32_t op_choose(struct meta_remote *remote)
+/* The leader, or the next one that was not just found silent. */
+static uint32_t op_choose(struct meta_remote *remote, uint64_t now_ns)
 {
     if (remote->leader >= 0) {
         return (uint32_t)remote->leader;
     }
-    remote->next = (remote->next + 1) % remote->node_count;
+    for (uint32_t i = 0; i < remote->node_count; i++) {
+        remote->next = (remote->next + 1) % remote->node_count;
+        if (now_ns >= remote->nodes[remote->next].shunned_until_ns) {
+            break;
+        }
+    }
     return remote->next;
 }
 
@@ -257,7 +263,7 @@ static void op_ask(struct remote_op *op)
     }
     left_ms = (op->deadline_ns - now_ns) / REMOTE_NS_PER_MS;
     left_ms = left_ms < UINT32_MAX ? left_ms : UINT32_MAX;
-    op->node = op_choose(remote);
+    op->node = op_choose(remote, now_ns);
     op->tried += 1;
     op->attempts += 1;
     remote->stats.attempts += 1;
