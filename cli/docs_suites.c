@@ -28,7 +28,7 @@ static const struct suite {
      },
     {
      .title = "versitygw's S3 client",
-     .run = "`tests/clients/versity.py`: `full-flow` with versioning",
+     .run = "`tests/clients/versity.py`: `full-flow` with versioning, `website-hosting`",
      .results = "docs/results/versity.txt",
      .reasons = "tests/clients/versity-not-claimed.txt",
      },
