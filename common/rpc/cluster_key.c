@@ -32,7 +32,7 @@ void cluster_key_format(const struct cluster_key *key, char out[CLUSTER_KEY_TEXT
     key_check(key, check);
     memcpy(out, key_prefix, PREFIX_BYTES);
     hex_encode(out + PREFIX_BYTES, key->bytes, sizeof(key->bytes));
-    hex_encode(out + PREFIX_BYTES + 2 * CLUSTER_KEY_BYTES, check, sizeof(check));
+    hex_encode(out + PREFIX_BYTES + (size_t)2 * CLUSTER_KEY_BYTES, check, sizeof(check));
     out[CLUSTER_KEY_TEXT_BYTES] = '\0';
 }
 

@@ -266,45 +266,45 @@ static void list_take(struct list *from, struct list *to)
 
 static void turn_completions(struct rpc *rpc)
 {
-    struct list taken;
+    struct list *taken = &rpc->taken;
 
-    list_take(&rpc->sent, &taken);
-    while (!list_empty(&taken)) {
-        struct rpc_reply *reply = CONTAINER_OF(list_pop_front(&taken), struct rpc_reply, link);
+    list_take(&rpc->sent, taken);
+    while (!list_empty(taken)) {
+        struct rpc_reply *reply = CONTAINER_OF(list_pop_front(taken), struct rpc_reply, link);
 
         reply->sent(reply);
     }
-    list_take(&rpc->completed, &taken);
-    while (!list_empty(&taken)) {
-        rpc_call_finish(CONTAINER_OF(list_pop_front(&taken), struct rpc_call, link));
+    list_take(&rpc->completed, taken);
+    while (!list_empty(taken)) {
+        rpc_call_finish(CONTAINER_OF(list_pop_front(taken), struct rpc_call, link));
     }
-    list_take(&rpc->cancelled, &taken);
-    while (!list_empty(&taken)) {
+    list_take(&rpc->cancelled, taken);
+    while (!list_empty(taken)) {
         struct rpc_served *served =
-            CONTAINER_OF(list_pop_front(&taken), struct rpc_served, cancel_link);
+            CONTAINER_OF(list_pop_front(taken), struct rpc_served, cancel_link);
 
         if (served->base.on_cancel != NULL) {
             served->base.on_cancel(&served->base);
         }
     }
-    list_take(&rpc->stream_events, &taken);
-    while (!list_empty(&taken)) {
-        rpc_stream_event_run(CONTAINER_OF(list_pop_front(&taken), struct rpc_stream, link));
+    list_take(&rpc->stream_events, taken);
+    while (!list_empty(taken)) {
+        rpc_stream_event_run(CONTAINER_OF(list_pop_front(taken), struct rpc_stream, link));
     }
 }
 
 static void turn_round(struct rpc *rpc)
 {
-    struct list taken;
+    struct list *taken = &rpc->taken;
 
     turn_completions(rpc);
-    list_take(&rpc->link_events, &taken);
-    while (!list_empty(&taken)) {
-        rpc_link_told(CONTAINER_OF(list_pop_front(&taken), struct rpc_link, event_link));
+    list_take(&rpc->link_events, taken);
+    while (!list_empty(taken)) {
+        rpc_link_told(CONTAINER_OF(list_pop_front(taken), struct rpc_link, event_link));
     }
-    list_take(&rpc->dirty, &taken);
-    while (!list_empty(&taken)) {
-        struct rpc_conn *conn = CONTAINER_OF(list_pop_front(&taken), struct rpc_conn, dirty_link);
+    list_take(&rpc->dirty, taken);
+    while (!list_empty(taken)) {
+        struct rpc_conn *conn = CONTAINER_OF(list_pop_front(taken), struct rpc_conn, dirty_link);
 
         if (conn->broken) {
             rpc_conn_fail(conn, RC_IO, "cannot seal");

@@ -186,6 +186,7 @@ struct rpc {
     bool reap;      /* something ended: look whether it can be freed */
     uint32_t depth; /* inside a callback of ours: the turn comes at its end */
     uint64_t now_ns;
+    struct list taken; /* of the lists below: what the turn is about to do */
     /* What the next turn does. */
     struct list completed;     /* rpc_call.link */
     struct list stream_events; /* rpc_stream.link */
