@@ -6,7 +6,7 @@
 #include "common/base/assert.h"
 #include "metad/store/message.h"
 
-enum { TRIES_MAX = 300, TRY_MS = 200, CHANGE_REMOVE = 1, CHANGE_TRANSFER = 2 };
+enum { TRIES_MAX = 300, TRY_MS = 200, INVITES_MAX = 25, CHANGE_REMOVE = 1, CHANGE_TRANSFER = 2 };
 
 /* The status of the leader, asked at whom the others name; NULL: there is none. */
 static Kist__ClusterStatus *leader_status(struct cluster_line *line, struct arena *arena,
@@ -154,7 +154,13 @@ int cluster_add(struct cluster_line *line, const char *address)
     }
     invite.peers = peers;
     invite.n_peers = line->metad_count;
-    rc = cluster_ask(line->asker, address, RPC_CLUSTER_INVITE, &invite.base, &arena, &head);
+    rc = RC_CLOSED;
+    for (int i = 0; (rc == RC_CLOSED || rc == RC_TIMEOUT) && i < INVITES_MAX; i++) {
+        if (i > 0) {
+            cluster_pause(line->asker, TRY_MS); /* it may just be starting */
+        }
+        rc = cluster_ask(line->asker, address, RPC_CLUSTER_INVITE, &invite.base, &arena, &head);
+    }
     if (rc != RC_OK && rc != RC_EXISTS) {
         (void)fprintf(stderr, "kist: %s: %s\n", address, rc_text(rc));
     }

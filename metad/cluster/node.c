@@ -193,7 +193,11 @@ static void hello_tick(struct node *node, uint64_t now_ns)
         return;
     }
     if (node_serving(node)) {
-        lead_hello(node, &node->self);
+        const struct node_entry *known = node_table_find(&node->table, node->self.id);
+        struct node_entry self = node->self;
+
+        self.state = known != NULL ? known->state : NODE_ROW_MEMBER;
+        lead_hello(node, &self);
         return;
     }
     peer = hello_whom(node);
