@@ -5,8 +5,8 @@
  *     PUT: check -> refresh -> users -> write -> reply
  *
  * The document is kept and given back byte by byte. What it may say is decided in gateway/access;
- * here come the users that it names, who must exist (a "no" is confirmed by a refresh), and the
- * public access block.
+ * here come the users that it names, who must exist, and the public access block: a "no" of either
+ * is confirmed by a refresh.
  */
 #include "gateway/access/policy.h"
 #include "gateway/s3/handlers.h"
@@ -47,11 +47,19 @@ static enum step_result put_policy_malformed(struct s3_request *req, const struc
     return s3_fail(req, S3_MalformedPolicy, error->text);
 }
 
+/* As far as the view says by which it is judged. */
+static bool put_policy_blocked(const struct put_policy *op)
+{
+    const Kist__PublicAccessBlock *block =
+        s3_settings(op->setting.base.bucket)->public_access_block;
+
+    return block != NULL && block->block_public_policy && policy_is_public(op->policy);
+}
+
 static enum step_result put_policy_check(struct task *task)
 {
     struct put_policy *op = put_policy_of(task);
     struct s3_request *req = &op->setting.base;
-    const Kist__PublicAccessBlock *block = s3_settings(req->bucket)->public_access_block;
     struct policy_options options = {.kind = POLICY_OF_BUCKET,
                                      .bucket = s3_slice(req->bucket->name)};
     struct error error;
@@ -63,9 +71,6 @@ static enum step_result put_policy_check(struct task *task)
     if (policy_new(&op->policy, req->document, &options, &error) != RC_OK) {
         op->policy = NULL;
         return put_policy_malformed(req, &error);
-    }
-    if (block != NULL && block->block_public_policy && policy_is_public(op->policy)) {
-        return s3_fail(req, S3_AccessDenied, NULL);
     }
     stored = arena_alloc(req->arena, sizeof(*stored));
     kist__policy__init(stored);
@@ -102,7 +107,7 @@ static enum step_result put_policy_refresh(struct task *task)
     struct put_policy *op = put_policy_of(task);
     struct s3_request *req = &op->setting.base;
 
-    return put_policy_users_exist(op, req->view)
+    return put_policy_users_exist(op, req->view) && !put_policy_blocked(op)
                ? STEP_NEXT
                : req->gateway->meta->refresh(req->gateway->meta, &op->refresh, task);
 }
@@ -113,6 +118,11 @@ static enum step_result put_policy_users(struct task *task)
     struct s3_request *req = &op->setting.base;
     const struct view *now = req->gateway->meta->view(req->gateway->meta);
 
+    if (put_policy_blocked(op)) {
+        enum step_result result = setting_confirm(task);
+
+        return result == STEP_NEXT ? s3_fail(req, S3_AccessDenied, NULL) : result;
+    }
     if (put_policy_users_exist(op, req->view) || put_policy_users_exist(op, now)) {
         return STEP_NEXT;
     }

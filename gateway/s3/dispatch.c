@@ -443,22 +443,35 @@ static void dispatch_forward(struct dispatch *d)
                       d->timing != NULL ? dispatch_trace : NULL);
 }
 
+/* A "no" of the handler rests on the view too, if it has not asked for a newer one itself: then it
+ * runs once more, by a fresh one. Not when what it has read of a body cannot be read again. */
+static bool dispatch_no_is_old(const struct dispatch *d)
+{
+    const struct s3_request *req = d->req;
+    bool body_gone = req->body_begun && (req->op->handler->flags & BODY_STREAM) != 0;
+
+    return req->error == S3_AccessDenied && !d->fresh && !body_gone;
+}
+
 static void dispatch_handler_done(struct task *task)
 {
     struct s3_request *req = S3_REQUEST_OF(task);
     struct dispatch *d = req->dispatch;
     size_t row;
+    bool again;
 
     if (d->forward != NULL && task->error.rc == RC_OK && !d->hung_up) {
         dispatch_forward(d);
         return;
     }
 
-    if (task->error.rc != RC_STALE || req->error != S3_OK || req->replied || d->hung_up) {
+    again = (task->error.rc == RC_STALE && req->error == S3_OK) ||
+            (task->error.rc != RC_OK && dispatch_no_is_old(d));
+    if (!again || req->replied || d->hung_up) {
         dispatch_finish(d, &task->error);
         return;
     }
-    row = dispatch_restart_row(req);
+    row = req->error == S3_OK ? dispatch_restart_row(req) : 0;
     if (row == 0 && req->body_begun && (req->op->handler->flags & BODY_STREAM) != 0) {
         dispatch_finish(d, &task->error); /* what was read of the body cannot be read again */
         return;
