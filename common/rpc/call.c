@@ -125,7 +125,7 @@ void rpc_call(struct rpc_peer *peer, struct rpc_call *call)
     enum rc rc;
 
     ASSERT(call->state == CALL_NONE && call->done != NULL && call->body_count <= RPC_SLICES_MAX);
-    ASSERT(rpc_method_find((uint32_t)call->method) != NULL);
+    ASSERT(rpc_method_find((uint32_t)call->method)->kind == RPC_KIND_REQUEST);
     call->peer = peer;
     call->conn = NULL;
     call->taken = false;

@@ -265,6 +265,23 @@ static void replies_drop(struct rpc_conn *conn)
     }
 }
 
+/* One that broke off in the middle of what it said may be an attempt: handshakes not finished,
+ * frames cut short. Probes that connect and say nothing, and connections that just end, are no
+ * news. */
+static void conn_fail_log(struct rpc_conn *conn, enum rc rc, const char *text)
+{
+    bool greeting = conn->state < RPC_CONN_UP;
+
+    conn->rpc->stats.handshakes_failed += greeting;
+    if (!conn->logged && ((greeting && conn->accepted && conn->spoke) || conn->in.len > 0)) {
+        conn->logged = true;
+        rpc_log_refused(conn->rpc, conn->address, rc, text);
+    } else if (!greeting) {
+        LOG_DEBUG("rpc_connection_ended", "peer=%s rc=%s why=\"%s\"", conn->address, rc_name(rc),
+                  text);
+    }
+}
+
 void rpc_conn_fail(struct rpc_conn *conn, enum rc rc, const char *text)
 {
     struct rpc *rpc = conn->rpc;
@@ -274,12 +291,8 @@ void rpc_conn_fail(struct rpc_conn *conn, enum rc rc, const char *text)
     if (before == RPC_CONN_CLOSING) {
         return;
     }
-    if (text != NULL && before < RPC_CONN_UP) {
-        rpc->stats.handshakes_failed += 1;
-    }
-    if (text != NULL && before == RPC_CONN_UP) {
-        LOG_DEBUG("rpc_connection_ended", "peer=%s rc=%s why=\"%s\"", conn->address, rc_name(rc),
-                  text);
+    if (text != NULL) {
+        conn_fail_log(conn, rc, text);
     }
     conn->state = RPC_CONN_CLOSING;
     rpc->env->clock->timer_stop(rpc->env, &conn->timer);
@@ -299,6 +312,7 @@ void rpc_conn_refuse(struct rpc_conn *conn, enum rc rc, const char *text)
         return;
     }
     conn->rpc->stats.frames_refused += 1;
+    conn->logged = true;
     rpc_log_refused(conn->rpc, conn->address, rc, text);
     if (conn->state >= RPC_CONN_GREETING) {
         rpc_goodbye_send(conn, rc, text);

@@ -274,6 +274,7 @@ void rpc_conn_on_read(struct env_stream *stream, struct slice bytes, enum rc rc)
         conn->heard_ns = rpc->now_ns;
     }
     if (bytes.len > 0) {
+        conn->spoke = true;
         rpc_conn_take(conn, bytes);
     }
     if (rc != RC_OK) {

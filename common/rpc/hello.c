@@ -170,6 +170,7 @@ void rpc_goodbye_take(struct rpc_conn *conn, struct slice head)
     (void)error_set(&error, rpc_status_rc((uint16_t)goodbye->status), "refused there: %.200s",
                     text);
     kist__rpc_goodbye__free_unpacked(goodbye, NULL);
+    conn->logged = true;
     rpc_log_refused(conn->rpc, conn->address, error.rc, error.text);
     rpc_conn_fail(conn, error.rc != RC_OK ? error.rc : RC_CLOSED, error.text);
 }

@@ -58,6 +58,11 @@ bool rpc_peer_up(const struct rpc_peer *peer, enum rpc_purpose purpose)
     return peer->links[purpose].state == RPC_LINK_UP;
 }
 
+const struct error *rpc_peer_why(const struct rpc_peer *peer, enum rpc_purpose purpose)
+{
+    return &peer->links[purpose].why;
+}
+
 const struct rpc_identity *rpc_peer_identity(const struct rpc_peer *peer)
 {
     return peer->known ? &peer->identity : NULL;

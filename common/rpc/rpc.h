@@ -122,6 +122,8 @@ struct rpc_peer *rpc_peer_open(struct rpc *rpc, const struct rpc_peer_options *o
 void rpc_peer_close(struct rpc_peer *peer, void (*done)(void *owner));
 void *rpc_peer_owner(const struct rpc_peer *peer);
 bool rpc_peer_up(const struct rpc_peer *peer, enum rpc_purpose purpose);
+/* Why it is not up: of the last attempt, or the last end. RC_OK: nothing is wrong. */
+const struct error *rpc_peer_why(const struct rpc_peer *peer, enum rpc_purpose purpose);
 /* NULL before the first hello. */
 const struct rpc_identity *rpc_peer_identity(const struct rpc_peer *peer);
 /* It moved (a pod's new address): connections are made anew; copies. */

@@ -86,6 +86,8 @@ struct rpc_conn {
     struct rpc_identity other;
     char address[ENV_ADDRESS_MAX];
     uint8_t version;
+    bool spoke;  /* a byte has come */
+    bool logged; /* its refusal */
     uint64_t heard_ns;
     uint64_t up_ns;
     /* In. */

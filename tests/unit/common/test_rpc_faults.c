@@ -329,7 +329,7 @@ static void every_byte_tls(void **state)
         .world = PAIR_SIM, .seed = 6, .wire = true, .lazy = true, .tls = true};
 
     (void)state;
-    faults_in(&options, 3);
+    faults_in(&options, 5);
 }
 
 /* The same over real sockets, where reads and writes fall as the kernel likes. */

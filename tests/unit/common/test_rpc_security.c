@@ -16,6 +16,7 @@
 #include "common/codec/hex.h"
 #include "common/crypto/hkdf.h"
 #include "common/log/log.h"
+#include "common/metrics/metrics.h"
 #include "common/rpc/cluster_key.h"
 #include "common/rpc/frame.h"
 #include "proto/rpc.pb-c.h"
@@ -200,6 +201,7 @@ static void keys_and_clusters(void **state)
 
         assert_int_equal(rc, rows[i / 2].meets ? RC_OK : RC_CLOSED);
         assert_int_equal(pair.ups, rows[i / 2].meets ? 1 : 0);
+        assert_int_equal(rpc_peer_why(pair.peer, RPC_CONTROL)->rc == RC_OK, rows[i / 2].meets);
         pair_run_for(&pair, 1500); /* the server gives up on what says nothing, too */
         rpc_stats(pair.server, &stats);
         assert_int_equal(stats.handshakes_failed > 0, !rows[i / 2].meets);
@@ -564,12 +566,15 @@ static void things_that_are_not_kist(void **state)
         struct rpc_stats stats;
         struct raw raw = {0};
         struct pair pair;
+        uint64_t before = metric_value(METRIC_RPC_REFUSED, 0);
 
         pair_init(&pair, &options);
         pair_start_server(&pair);
         buffer_append(&raw.out, slice_str(says[i / 2]));
         (void)raw_say(&pair, &raw);
         pair_run_for(&pair, 1500);
+        /* Noted once each, but for one that said nothing. */
+        assert_int_equal(metric_value(METRIC_RPC_REFUSED, 0) - before, raw.out.len > 0 ? 1 : 0);
         rpc_stats(pair.server, &stats);
         assert_int_equal(stats.connections, 0);
         assert_int_equal(stats.handshakes_failed, 1);
