@@ -295,6 +295,7 @@ static void look_timer(struct env_timer *timer)
 static struct metad *metad_new(const struct metad_options *options)
 {
     struct metad *metad = mem_alloc(sizeof(*metad));
+    enum service_clock clock = SERVICE_CLOCK_FREE;
 
     metad->options = *options;
     metad->env = options->env;
@@ -307,10 +308,12 @@ static struct metad *metad_new(const struct metad_options *options)
         kv_cache_new(options->cache_bytes > 0 ? options->cache_bytes : METAD_CACHE_BYTES);
     if (options->cluster != NULL) {
         metad->cluster = *options->cluster;
+        clock = SERVICE_CLOCK_UNKNOWN;
     } else {
         metad->transport = local_transport_new(metad->env);
     }
     metad->service = service_new(metad->env);
+    service_set_clock(metad->service, clock);
     metad->reclaim = reclaim_open(metad);
     metad->lifecycle = lifecycle_open(metad);
     reclaim_set_data(metad->reclaim, options->data);

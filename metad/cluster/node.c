@@ -228,6 +228,7 @@ static void member_tick(struct node *node, uint64_t now_ns)
     }
     rows_look(node);
     hello_tick(node, now_ns);
+    node_clock_tick(node);
     lead_tick(node);
 }
 
@@ -253,6 +254,7 @@ static void member_on_look(void *owner)
     struct node *node = owner;
 
     if (!node->down_busy) {
+        node_clock_tick(node);
         lead_tick(node);
     }
 }

@@ -61,6 +61,17 @@ struct lead {
     uint64_t serving_since_ns;
 };
 
+/* What the clock of another voter said. */
+struct node_clock {
+    struct rpc_call call;
+    struct node *node;
+    bool busy;
+    uint64_t id; /* node; 0: unused */
+    uint64_t asked_ns;
+    uint64_t wall_ns; /* its clock, 0: not known, at this time of ours */
+    uint64_t mono_ns;
+};
+
 struct node {
     struct node_options options;
     struct env *env;
@@ -78,6 +89,7 @@ struct node {
         struct rpc_service hello;
         struct rpc_service change;
         struct rpc_service invite;
+        struct rpc_service clock;
     } services;
     struct env_timer timer;
     /* Others. */
@@ -107,6 +119,9 @@ struct node {
     bool opening; /* metad_open() is under way */
     bool leaving_told;
     struct lead lead;
+    struct node_clock clocks[NODE_PEERS_MAX];
+    uint64_t clock_said_ns;
+    uint64_t clock_handed_ns;
     /* Root's rows, read again when they changed. */
     struct env_post rows_post;
     atomic_bool rows_posted;
@@ -164,6 +179,11 @@ void serve_end(struct node *node);   /* whoever waits is answered */
 void serve_hint(struct node *node, struct rpc_request *request, enum rc rc, const char *text);
 void serve_reply_form(struct node *node, struct rpc_request *request,
                       const struct node_entry *entry);
+
+/* ---- node_clock.c ---- */
+
+void node_clock_tick(struct node *node);
+void node_clock_serve(struct rpc_service *service, struct rpc_request *request);
 
 /* ---- lead.c ---- */
 

@@ -330,19 +330,21 @@ void serve_begin(struct node *node)
     node->services.hello.on_request = serve_hello;
     node->services.change.on_request = serve_change;
     node->services.invite.on_request = serve_invite;
+    node->services.clock.on_request = node_clock_serve;
     rpc_serve(node->rpc, RPC_CLUSTER_STATUS, &node->services.status);
     rpc_serve(node->rpc, RPC_CLUSTER_FORM, &node->services.form);
     rpc_serve(node->rpc, RPC_CLUSTER_JOIN, &node->services.join);
     rpc_serve(node->rpc, RPC_CLUSTER_HELLO, &node->services.hello);
     rpc_serve(node->rpc, RPC_CLUSTER_CHANGE, &node->services.change);
     rpc_serve(node->rpc, RPC_CLUSTER_INVITE, &node->services.invite);
+    rpc_serve(node->rpc, RPC_CLUSTER_CLOCK, &node->services.clock);
 }
 
 void serve_end(struct node *node)
 {
-    static const enum rpc_method methods[] = {RPC_CLUSTER_STATUS, RPC_CLUSTER_FORM,
-                                              RPC_CLUSTER_JOIN,   RPC_CLUSTER_HELLO,
-                                              RPC_CLUSTER_CHANGE, RPC_CLUSTER_INVITE};
+    static const enum rpc_method methods[] = {
+        RPC_CLUSTER_STATUS, RPC_CLUSTER_FORM,   RPC_CLUSTER_JOIN, RPC_CLUSTER_HELLO,
+        RPC_CLUSTER_CHANGE, RPC_CLUSTER_INVITE, RPC_CLUSTER_CLOCK};
     struct lead *lead = &node->lead;
 
     for (size_t i = 0; i < ARRAY_LEN(methods); i++) {

@@ -49,6 +49,15 @@ bool service_met_damage(struct service *service);
 /* Directories are nearly full: commands that need space are refused (RC_FULL), those that free it
  * go on. */
 void service_set_full(struct service *service, bool full);
+/* What is known of this process's clock; FREE: nobody compares it. What may not be stamped waits.
+ */
+enum service_clock {
+    SERVICE_CLOCK_FREE = 0,
+    SERVICE_CLOCK_UNKNOWN,
+    SERVICE_CLOCK_GOOD,
+    SERVICE_CLOCK_OFF
+};
+void service_set_clock(struct service *service, enum service_clock clock);
 /* The first view was built; clients made before have an empty one. */
 bool service_has_view(const struct service *service);
 

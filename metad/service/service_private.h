@@ -79,6 +79,9 @@ struct service {
     struct list writes; /* wait for a leader */
     struct list flying; /* proposed */
     bool full;
+    enum service_clock clock;
+    uint64_t clock_mono_ns; /* when that was said, by both clocks */
+    uint64_t clock_wall_ns;
     _Atomic bool damage; /* any thread sets it */
     uint32_t read_count;
     uint32_t write_count; /* in both lists */
@@ -115,6 +118,10 @@ static inline struct leader *leader_load(const struct service *service)
 
 void service_tick_start(struct service *service);
 void service_close_go_on(struct service *service);
+
+/* clock.c */
+bool service_clock_allows(const struct service *service, const struct leader *leader,
+                          uint64_t wall_ns);
 
 /* meta_local.c */
 void client_free(struct local_client *client);

@@ -142,6 +142,11 @@ static void write_propose(struct service *service, struct write_request *request
     struct leader *leader = leader_load(service);
 
     request->entry.proposed_ns = service->env->clock->wall_ns(service->env);
+    if (!service_clock_allows(service, leader, request->entry.proposed_ns)) {
+        list_push_back(&service->writes, &request->link); /* until the clock is known to be right */
+        service_tick_start(service);
+        return;
+    }
     if (request->entry.deadline_ns == 0) {
         uint64_t now_ns = service->env->clock->mono_ns(service->env);
         uint64_t left_ns = request->expires_ns > now_ns ? request->expires_ns - now_ns : 0;
