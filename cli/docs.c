@@ -41,8 +41,9 @@ static void write_man(struct buffer *out)
         "everything; several directories, best on different disks, give redundancy. A write that "
         "was answered is on stable\n"
         "storage.\n.PP\n"
-        ".B kist admin\nmanages users, access keys and buckets of a running kist on the same "
-        "machine.\n"
+        ".B kist admin\nmanages users, access keys, buckets and jobs of a running kist on the "
+        "same machine; "
+        "a job deletes all keys under a prefix.\n"
         ".SH OPTIONS\nOf\n.BR \"kist serve\" :\n",
         KIST_VERSION);
     config_write_man(&serve_options_table, out);
@@ -63,8 +64,10 @@ static void write_metrics(struct buffer *out)
 {
     buffer_printf(out, "# Metrics\n\nMade from `common/metrics/metrics.def` by `make docs`. `GET "
                        "/metrics` on the admin port, Prometheus text. Beside these the page\n"
-                       "has what is asked for when it is scraped: `kist_losses_tolerated`, "
-                       "`kist_metadata_*`, `kist_disk_*`.\n\n"
+                       "has what is asked for when it is scraped, each with its help: "
+                       "`kist_losses_tolerated`, `kist_build_info`, `kist_metadata_*`,\n"
+                       "`kist_disk_*`, `kist_repair_*`, `kist_feed_*`, `kist_notifications_*` "
+                       "(by sink).\n\n"
                        "| name | kind | label | meaning |\n|---|---|---|---|\n");
 #define COUNTER   "counter"
 #define GAUGE     "gauge"

@@ -15,7 +15,7 @@ static int usage(FILE *to, int code)
         "  kist serve --data DIR        everything in one process; kist serve --help lists the "
         "options\n"
         "  kist metad --data DIR        one node of the metadata of a cluster; kist metad --help\n"
-        "  kist admin --help            users, keys and buckets of a running kist; clusters\n"
+        "  kist admin --help            users, keys, buckets and jobs of a running kist; clusters\n"
         "  kist docs NAME               sample, page, man or metrics, made from the tables\n"
         "  kist version\n",
         KIST_VERSION);

@@ -20,7 +20,7 @@ struct stream_pool {
     _Atomic uint32_t waiting_count; /* requests in line, of all loops */
 };
 
-/* boto3 makes version 2 URLs by default for us-east-1: these are taken unless told otherwise. */
+/* boto3 makes version 2 URLs and forms by default for us-east-1: taken unless told otherwise. */
 enum sigv2_use { SIGV2_OFF = 0, SIGV2_URLS = 1, SIGV2_ON = 2 };
 
 /* Settings, the same for all loops; lives as long as the gateways. */
@@ -35,7 +35,7 @@ struct gateway_config {
     uint64_t replica_bytes_max;  /* LIMIT_REPLICA_BYTES */
     uint64_t extent_bytes_max;   /* LIMIT_EXTENT_BYTES */
     uint64_t lifecycle_day_ms;   /* goes into the rules that are put; 0: a real day */
-    uint64_t keep_alive_ms;     /* of slow replies; 0: 10 s */
+    uint64_t keep_alive_ms;      /* of slow replies; 0: 10 s */
     uint64_t hedge_ms;           /* wait for a shard before a parity read */
     uint32_t incarnation;        /* minted by root at this start: part of every extent id */
     uint32_t cluster_epoch;

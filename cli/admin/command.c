@@ -52,8 +52,8 @@ static int admin_usage(FILE *to, int code)
 {
     (void)fprintf(to, "Usage: kist admin [--admin ADDR] [--data DIR] [--json] COMMAND\n\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        (void)fprintf(to, "  %s %s %s\n", commands[i].noun, commands[i].verb,
-                      commands[i].arguments);
+        (void)fprintf(to, "  %s %s%s%s\n", commands[i].noun, commands[i].verb,
+                      commands[i].arguments[0] == '\0' ? "" : " ", commands[i].arguments);
     }
     (void)fprintf(to,
                   "\n  --admin ADDR  the admin port [127.0.0.1:9001, or KIST_ADMIN_LISTEN]\n"
@@ -64,6 +64,9 @@ static int admin_usage(FILE *to, int code)
                   "`key add` makes a key and prints its secret, once; with KIST_NEW_ACCESS_KEY and "
                   "KIST_NEW_SECRET_KEY it\n"
                   "stores these.\n"
+                  "`job add` deletes all keys of BUCKET that begin with PREFIX, in the background; "
+                  "what a job has deleted\n"
+                  "before `job pause` or `job cancel` stays deleted.\n"
                   "Clusters: kist admin cluster --help\n");
     return code;
 }

@@ -1,7 +1,7 @@
 /*
  * Signature Version 2 (AWS: "Signing and authenticating REST requests"): presigned URLs, as boto3
- * still makes them by default for us-east-1, and the Authorization header of old clients. Obsolete;
- * accepted only with --sigv2 on.
+ * still makes them by default for us-east-1, and the Authorization header of old clients, which is
+ * accepted only with --sigv2 on. Forms (gateway/web/form_auth.c) are taken where URLs are.
  *
  * Version 2 signs no host, and of the query only sub-resources and response-* overrides. So a
  * parameter that would change what the request does, and that it does not sign, is refused.

@@ -287,7 +287,7 @@ void sigv4_verify(const struct http_request *request, const struct view *view,
     case SIGV2_QUERY:
     case SIGV2_HEADER:
         if (!verify_sigv2_allowed(
-                &claim, kind == SIGV2_HEADER ? options->sigv2 : options->sigv2_urls, out) ||
+                &claim, kind == SIGV2_HEADER ? options->sigv2 : options->sigv2_ahead, out) ||
             !(kind == SIGV2_HEADER
                   ? sigv2_header_verify(request, &query, view, options, arena, out)
                   : sigv2_query_verify(request, &query, view, options, arena, out))) {

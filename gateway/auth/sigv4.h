@@ -56,8 +56,8 @@ struct sigv4_options {
     uint64_t now_s;      /* wall clock */
     struct sigv4_cache *cache;
     struct slice virtual_bucket; /* named by the host; empty: path style. Version 2 signs it. */
-    bool sigv2;                  /* version 2 is accepted in headers and forms */
-    bool sigv2_urls;             /* and in presigned URLs */
+    bool sigv2;                  /* version 2 is accepted in headers */
+    bool sigv2_ahead;            /* and in what was signed ahead: presigned URLs, forms */
 };
 
 /* Fills `out`; out->error S3_OK when authenticated (or anonymous). `view` decides which access keys

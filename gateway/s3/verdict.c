@@ -190,7 +190,7 @@ static enum s3_error verdict_authenticate(struct s3_request *req, const struct s
         .cache = gateway->signing_keys,
         .virtual_bucket = route->virtual_host ? route->bucket : SLICE_EMPTY,
         .sigv2 = gateway->config->sigv2 == SIGV2_ON,
-        .sigv2_urls = gateway->config->sigv2 != SIGV2_OFF,
+        .sigv2_ahead = gateway->config->sigv2 != SIGV2_OFF,
     };
 
     if (req->form != NULL) {

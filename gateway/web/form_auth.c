@@ -1,7 +1,7 @@
 /*
  * Who signed a form (AWS: "Authenticating requests in browser-based uploads"): the signature covers
  * the policy's text, and the policy says what else may be in the form. Version 4, and version 2
- * where it is switched on; without both the form is anonymous.
+ * unless it is switched off; without both the form is anonymous.
  */
 #include "common/base/limits.h"
 #include "common/codec/base64.h"
@@ -166,7 +166,7 @@ static enum s3_error form_sigv2(struct s3_request *req, const struct sigv4_optio
     char text[FORM_V2_BYTES];
     const struct view_key *key;
 
-    if (!options->sigv2) {
+    if (!options->sigv2_ahead) {
         return form_refuse(req, S3_InvalidRequest,
                            "The authorization mechanism you have provided is not supported. "
                            "Please use AWS4-HMAC-SHA256.");

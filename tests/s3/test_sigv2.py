@@ -1,4 +1,4 @@
-"""Signature Version 2: URLs unless --sigv2 off, headers and forms only with --sigv2 on; else refused with a hint."""
+"""Signature Version 2: URLs and forms unless --sigv2 off, headers only with --sigv2 on; else refused with a hint."""
 import base64
 import datetime
 import hashlib
@@ -154,13 +154,15 @@ def test_off_refuses_all_three(strict):
         assert answer[0] == 400 and "<Code>InvalidRequest</Code>" in answer[1] and HINT in answer[1]
 
 
-def test_urls_alone_are_the_default(server):
-    """boto3 makes version 2 URLs unasked; old headers and forms are for those who say so."""
+def test_what_is_signed_ahead_is_the_default():
+    """boto3 makes version 2 URLs and forms unasked; old headers are for those who say so."""
     with Server() as usual:
         usual.client(signature_version="s3v4").create_bucket(Bucket="usual-bucket")
         usual.client(signature_version="s3v4").put_object(Bucket="usual-bucket", Key="k", Body=b"x")
         url = client(usual).generate_presigned_url("get_object", {"Bucket": "usual-bucket", "Key": "k"})
         assert send(usual, "GET", url[url.index("/", 8):], {}) == (200, "x")
+        assert send(usual, "POST", "/usual-bucket", FORM, v2_form("usual-bucket"))[0] == 204
+        assert send(usual, "POST", "/usual-bucket", FORM, v2_form("usual-bucket", "another"))[0] == 403
         date = formatdate(usegmt=True)
         header = {"Date": date, "Authorization": f"AWS {ACCESS_KEY}:" + sign(f"GET\n\n\n{date}\n/usual-bucket/k")}
         status, text = send(usual, "GET", "/usual-bucket/k", header)

@@ -58,7 +58,7 @@ static void verify_at(struct fixture *f, const char *head, uint64_t now_s)
                                     .now_s = now_s,
                                     .cache = f->cache,
                                     .sigv2 = f->sigv2,
-                                    .sigv2_urls = f->sigv2,
+                                    .sigv2_ahead = f->sigv2,
                                     .virtual_bucket = f->virtual_bucket};
     struct http_request request;
 
