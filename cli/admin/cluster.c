@@ -19,7 +19,12 @@ void admin_cluster_usage(FILE *to)
             "  metad add ADDRESS          a metad that waits joins\n"
             "  metad remove NODE          NODE: an id, a name or an address\n"
             "  metad replace NODE ADDRESS ADDRESS joins, then NODE is removed\n"
-            "  metad transfer             another one leads\n\n"
+            "  metad transfer             another one leads\n"
+            "  metad recover --data DIR   a majority is lost for good: the directory of a stopped "
+            "metad\n"
+            "                             becomes a cluster of one; without "
+            "--yes-lose-unreplicated it\n"
+            "                             only says how new its log is\n\n"
             "The key comes from --cluster-key-file or KIST_CLUSTER_KEY, the addresses also from "
             "KIST_METAD.\n");
 }
@@ -182,6 +187,8 @@ int admin_cluster_main(int argc, char *const *argv)
         code = CODE_USAGE;
     } else if (line_is(&line, "cluster", "key", 0)) {
         code = line_key();
+    } else if (line_is(&line, "metad", "recover", 0)) {
+        code = cluster_recover(&line);
     } else if (line_open(&line, &error) != RC_OK) {
         (void)fprintf(stderr, "kist: %s\n", error.text);
     } else {

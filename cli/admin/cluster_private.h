@@ -26,6 +26,7 @@ int cluster_add(struct cluster_line *line, const char *address);
 int cluster_remove(struct cluster_line *line, const char *node);
 int cluster_replace(struct cluster_line *line, const char *node, const char *address);
 int cluster_transfer(struct cluster_line *line);
+int cluster_recover(const struct cluster_line *line); /* offline: asks nobody */
 
 /* "HOST:PORT" of a status, as a C string in the arena. */
 const char *cluster_text(struct arena *arena, ProtobufCBinaryData from);

@@ -183,6 +183,14 @@ void lead_hello(struct node *node, const struct node_entry *entry)
     }
 }
 
+/* Of the epoch before a majority was lost: it cannot come back. */
+static bool entry_lost(const struct node *node, const struct node_entry *entry)
+{
+    return node->identity.recovered_ns != 0 && entry->has_row &&
+           entry->id != node->identity.node_id && entry->state == NODE_ROW_MEMBER &&
+           entry->incarnation != 0 && entry->incarnation < node->identity.recovered_ns;
+}
+
 /* True: something was started. */
 static bool lead_rows(struct node *node)
 {
@@ -215,6 +223,12 @@ static bool lead_rows(struct node *node)
         return true;
     }
     for (uint32_t i = 0; i < node->table.count; i++) {
+        if (entry_lost(node, &node->table.entries[i])) {
+            entry = node->table.entries[i];
+            entry.state = NODE_ROW_LEAVES;
+            lead_start(node, &entry, NULL, put_steps);
+            return true;
+        }
         if (!node->table.entries[i].has_row) {
             entry = node->table.entries[i];
             lead_start(node, &entry, NULL, put_steps);

@@ -97,6 +97,12 @@ static enum rc node_judge(struct rpc *rpc, const struct rpc_identity *other, str
     struct node *node = rpc_owner(rpc);
 
     if (node->transport != NULL && other->role == RPC_ROLE_METAD && other->node_id != 0 &&
+        other->cluster_epoch != node->identity.cluster_epoch) {
+        return error_set(error, RC_STALE, "epoch %llu of the cluster, this is %llu",
+                         (unsigned long long)other->cluster_epoch,
+                         (unsigned long long)node->identity.cluster_epoch);
+    }
+    if (node->transport != NULL && other->role == RPC_ROLE_METAD && other->node_id != 0 &&
         !rpc_transport_accepts(node->transport, other->node_id, other->incarnation)) {
         return error_set(error, RC_STALE, "node %llu runs elsewhere, started later",
                          (unsigned long long)other->node_id);

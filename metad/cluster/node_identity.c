@@ -66,6 +66,7 @@ static enum rc identity_decode(struct slice bytes, struct arena *arena, struct n
     out->founder = found->founder;
     out->ready = found->ready;
     out->incarnation = found->incarnation;
+    out->recovered_ns = found->recovered_ns;
     if (found->uuid.len == NODE_UUID_BYTES) {
         memcpy(out->uuid, found->uuid.data, NODE_UUID_BYTES);
     }
@@ -118,6 +119,7 @@ static struct slice identity_encode(const struct node_identity *identity, struct
     message.founder = identity->founder;
     message.ready = identity->ready;
     message.incarnation = identity->incarnation;
+    message.recovered_ns = identity->recovered_ns;
     message.uuid = message_field(slice_of(identity->uuid, NODE_UUID_BYTES));
     len = protobuf_c_message_get_packed_size(&message.base);
     ASSERT(len + HEADER_BYTES <= FILE_BYTES_MAX);

@@ -14,6 +14,7 @@ struct node_identity {
     uint64_t replica_id;
     uint64_t incarnation; /* of the process that wrote it last */
     uint8_t uuid[NODE_UUID_BYTES];
+    uint64_t recovered_ns;
     bool founder;
     bool ready;
     struct node_table table; /* as known last */

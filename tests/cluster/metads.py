@@ -301,6 +301,39 @@ def two_of_one_identity(options):
         wait_for(lambda: copy.status().get("leader"), 20, "the later one runs")
 
 
+def majority_lost(options):
+    """Two of three are gone for good: the survivor goes on alone when told so, and the old ones cannot come back."""
+    with Cluster(3) as cluster:
+        cluster.init()
+        leader = cluster.wait_leader()
+        load = Load(cluster, 2)
+        load.finish()
+        for metad in cluster.metads:
+            metad.kill()
+        command = [binary(), "admin", "metad", "recover", "--data", str(leader.directory)]
+        looked = subprocess.run(command, capture_output=True, text=True, timeout=30, env=clean_environment())
+        assert looked.returncode == 0 and "Nothing was changed" in looked.stdout, looked
+        done = subprocess.run(
+            command + ["--yes-lose-unreplicated"], capture_output=True, text=True, timeout=30, env=clean_environment()
+        )
+        assert done.returncode == 0 and "cluster of one" in done.stdout, done
+        lost = [m for m in cluster.metads if m is not leader]
+        leader.start()
+        cluster.wait_leader()
+        load.verify()  # the leader held everything answered
+        lost[0].start()  # of the old epoch: refused
+        time.sleep(3)
+        assert not lost[0].status().get("leader"), lost[0].status()
+        wait_for(lambda: set(voters(cluster)) == {f"m{leader.index}"}, 20, "a cluster of one")
+        for metad in lost:
+            metad.kill()
+            metad.empty()
+            metad.start()
+        wait_for(lambda: len(voters(cluster)) == 3, 30, "three voters again")
+        load.verify()
+        load.stop()
+
+
 TESTS = [
     init_once,
     waits_without_dns,
@@ -311,6 +344,7 @@ TESTS = [
     emptied_rejoins,
     fourth_in_first_out,
     two_of_one_identity,
+    majority_lost,
     leader_killed,
 ]
 
