@@ -215,11 +215,6 @@ void gateway_server_address(struct gateway_server *server, char out[ENV_ADDRESS_
     http_server_address(server->http, out);
 }
 
-uint32_t gateway_server_connections(const struct gateway_server *server)
-{
-    return http_server_connections(server->http);
-}
-
 uint64_t gateway_server_requests(const struct gateway_server *server)
 {
     return server->gateway.active_requests;

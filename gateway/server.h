@@ -39,8 +39,7 @@ void gateway_server_close(struct gateway_server *server, uint64_t drain_ms, void
                           void *arg);
 /* Where it listens: the port that the kernel chose for port 0. */
 void gateway_server_address(struct gateway_server *server, char out[ENV_ADDRESS_MAX]);
-/* For status pages; on the loop. */
-uint32_t gateway_server_connections(const struct gateway_server *server);
-uint64_t gateway_server_requests(const struct gateway_server *server); /* under way */
+/* Under way; on the loop. */
+uint64_t gateway_server_requests(const struct gateway_server *server);
 
 #endif

@@ -153,6 +153,42 @@ static void write_buckets(const struct serve *serve, struct buffer *out)
     buffer_printf(out, "</table>%s", count > BUCKETS_SHOWN ? "<p>and more</p>" : "");
 }
 
+static void write_sink(struct buffer *out, const struct events_sink_status *sink)
+{
+    buffer_printf(out, "<tr><td>");
+    write_text(out, sink->name);
+    buffer_printf(out, "<td>%" PRIu64 "<td>%" PRIu64 " s<td%s>%" PRIu64 "<td>", sink->delivered,
+                  sink->lag_ms / 1000, sink->lost > 0 ? " class=bad" : "", sink->lost);
+    write_text(out, slice_str(sink->error));
+    buffer_printf(out, "</tr>");
+}
+
+static void write_events(const struct serve *serve, struct buffer *out)
+{
+    uint32_t count;
+
+    if (serve->events == NULL) {
+        return;
+    }
+    buffer_printf(out, "<h2>Changes and notifications</h2><p>Change feed: %" PRIu64 " changes, ",
+                  events_feed_count(serve->events));
+    write_size(out, events_feed_bytes(serve->events));
+    buffer_printf(out, ".</p>");
+    count = events_sink_count(serve->events);
+    if (count == 0) {
+        return;
+    }
+    buffer_printf(out, "<table><tr><th>target<th>delivered since start<th>oldest waits<th>lost"
+                       "<th>error</tr>");
+    for (uint32_t i = 0; i < count; i++) {
+        struct events_sink_status sink;
+
+        events_sink_status(serve->events, i, &sink);
+        write_sink(out, &sink);
+    }
+    buffer_printf(out, "</table>");
+}
+
 static void write_requests(struct buffer *out)
 {
     static const char *const classes[] = {"other", "1xx", "2xx", "3xx", "4xx", "5xx"};
@@ -188,6 +224,7 @@ void admin_write_page(const struct serve *serve, struct buffer *out)
     write_repair(serve, out);
     write_replicas(serve, out);
     write_buckets(serve, out);
+    write_events(serve, out);
     write_requests(out);
     buffer_printf(
         out, "<p><a href=/metrics>metrics</a> · <a href=/health/ready>readiness</a></p></html>\n");

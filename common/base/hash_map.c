@@ -122,16 +122,3 @@ void *hash_map_remove(struct hash_map *map, struct slice key)
     map->count -= 1;
     return old;
 }
-
-void *hash_map_next(const struct hash_map *map, size_t *at)
-{
-    while (*at < map->capacity) {
-        void *value = map->slots[*at].value;
-
-        *at += 1;
-        if (value != NULL) {
-            return value;
-        }
-    }
-    return NULL;
-}

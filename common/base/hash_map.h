@@ -25,7 +25,5 @@ void *hash_map_get(const struct hash_map *map, struct slice key); /* NULL when a
 /* Inserts or replaces; returns the value that was there, or NULL. `value` is not NULL. */
 void *hash_map_put(struct hash_map *map, struct slice key, void *value);
 void *hash_map_remove(struct hash_map *map, struct slice key); /* returns what was there, or NULL */
-/* Walks all values: start with *at = 0; NULL at the end. No change of the map meanwhile. */
-void *hash_map_next(const struct hash_map *map, size_t *at);
 
 #endif

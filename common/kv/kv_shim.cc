@@ -36,9 +36,4 @@ void kv_shim_verify(rocksdb_t *db, char **error)
     options.readahead_size = 1 << 20;
     put_error(db->rep->VerifyChecksum(options), error);
 }
-
-void kv_shim_resume(rocksdb_t *db, char **error)
-{
-    put_error(db->rep->Resume(), error);
-}
 }

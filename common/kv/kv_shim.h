@@ -15,8 +15,6 @@ void kv_shim_flush(rocksdb_t *db, rocksdb_column_family_handle_t *const *familie
                    char **error);
 /* Reads every block of every table and checks it. */
 void kv_shim_verify(rocksdb_t *db, char **error);
-/* After a background error (disk full) that has passed: writes are accepted again. */
-void kv_shim_resume(rocksdb_t *db, char **error);
 
 #ifdef __cplusplus
 }

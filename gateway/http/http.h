@@ -116,7 +116,6 @@ void http_abort(struct http_exchange *exchange);
 /* The client stands still and others need what it holds: the read or write under way ends with
  * RC_TIMEOUT, as when its time was over. */
 void http_time_out(struct http_exchange *exchange);
-bool http_reply_started(const struct http_exchange *exchange);
 
 struct http_server;
 struct tls_context; /* gateway/http/tls.h */

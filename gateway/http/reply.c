@@ -378,11 +378,6 @@ void http_time_out(struct http_exchange *exchange)
     conn_leave(conn);
 }
 
-bool http_reply_started(const struct http_exchange *exchange)
-{
-    return exchange->status != 0;
-}
-
 void reply_refuse(struct conn *conn, int status)
 {
     const struct http_options *options = &conn->server->options;

@@ -632,11 +632,6 @@ uint64_t consensus_commit(const struct consensus *core)
     return core->raft.commit_index;
 }
 
-uint64_t consensus_last_index(struct consensus *core)
-{
-    return raft_last_index(&core->raft);
-}
-
 uint64_t consensus_deadline_ms(const struct consensus *core)
 {
     return raft_timeout(&core->raft);

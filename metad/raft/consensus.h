@@ -159,7 +159,6 @@ uint64_t consensus_term(const struct consensus *core);
 uint64_t consensus_vote(const struct consensus *core);
 uint64_t consensus_leader(const struct consensus *core); /* 0: unknown */
 uint64_t consensus_commit(const struct consensus *core);
-uint64_t consensus_last_index(struct consensus *core);
 uint64_t consensus_deadline_ms(const struct consensus *core);
 bool consensus_installing(const struct consensus *core);
 bool consensus_transferring(const struct consensus *core);

@@ -201,6 +201,8 @@ def test_nothing_is_lost():
             assert time.monotonic() < end
             time.sleep(0.05)
         assert status_of(server, "hook:webhook")["lag_ms"] > 0
+        with urllib.request.urlopen(f"{server.admin}/", timeout=10) as page:  # for readers too
+            assert b"<td>hook:webhook" in (text := page.read()) and b"onnect" in text
         with hook:
             hook.wait(lambda h: set(keys[:40]) <= set(h.keys()), 40)
             hook.stop()
