@@ -303,22 +303,23 @@ void remote_op_start(struct meta_remote *remote, struct remote_op *op)
 
 void remote_op_cancel_all(struct meta_remote *remote)
 {
-    struct list pausing;
     struct list *at = remote->ops.next;
 
-    list_init(&pausing);
+    for (; at != &remote->ops; at = at->next) {
+        struct remote_op *op = CONTAINER_OF(at, struct remote_op, link);
+
+        if (!op->pausing) {
+            rpc_cancel(&op->call);
+        }
+    }
+    at = remote->ops.next;
     while (at != &remote->ops) {
         struct remote_op *op = CONTAINER_OF(at, struct remote_op, link);
 
         at = at->next;
         if (op->pausing) {
-            list_remove(&op->link);
-            list_push_back(&pausing, &op->link);
-        } else {
-            rpc_cancel(&op->call);
+            op_finish(op, RC_CANCELLED);
+            at = remote->ops.next; /* its owner may have done anything */
         }
-    }
-    while (!list_empty(&pausing)) {
-        op_finish(CONTAINER_OF(pausing.next, struct remote_op, link), RC_CANCELLED);
     }
 }

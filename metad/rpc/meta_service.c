@@ -13,7 +13,7 @@ static const uint64_t NS_PER_MS = 1000000ULL;
 void service_refuse_request(struct meta_service *service, struct rpc_request *request, enum rc rc,
                             const char *text)
 {
-    Kist__MetaRefusal refusal = KIST__META_REFUSAL__INIT;
+    Kist__MetaRefusal refusal;
     struct rpc_reply reply = {.rc = rc, .message = &refusal.base};
     char address[ENV_ADDRESS_MAX] = "";
     char copy[ERROR_TEXT_MAX];
@@ -21,6 +21,7 @@ void service_refuse_request(struct meta_service *service, struct rpc_request *re
 
     ASSERT(rc != RC_OK);
     (void)snprintf(copy, sizeof(copy), "%s", text != NULL ? text : "");
+    kist__meta_refusal__init(&refusal);
     refusal.text = copy;
     if (rc == RC_NOT_LEADER && service->options.leader != NULL &&
         service->options.leader(service->options.owner, &node_id, address)) {

@@ -212,14 +212,10 @@ static void watchers_look(struct meta_service *service, bool all)
     uint64_t now_ns = service->env->clock->mono_ns(service->env);
     bool leads = service->meta->ready(service->meta);
     uint64_t stamp = service->meta->change_stamp(service->meta);
-    struct list now;
 
-    list_init(&now);
-    while (!list_empty(&service->watchers)) {
-        list_push_back(&now, list_pop_front(&service->watchers));
-    }
-    while (!list_empty(&now)) {
-        struct view_job *job = CONTAINER_OF(list_pop_front(&now), struct view_job, link);
+    for (uint32_t left = service->watcher_count; left > 0; left--) {
+        struct view_job *job =
+            CONTAINER_OF(list_pop_front(&service->watchers), struct view_job, link);
 
         if (all || !leads || view_is_news(job) || stamp != job->head.change_stamp ||
             now_ns >= job->until_ns) {

@@ -84,6 +84,6 @@ struct service_write {
     enum rc rc;
     struct slice reply; /* packed Kist__Reply */
 };
-void service_write(struct meta_client *client, struct service_write *write);
+void service_write(struct meta_client *meta, struct service_write *write);
 
 #endif

@@ -70,9 +70,10 @@ static void hold(struct fake *fake, struct rpc_request *request)
 
 static void point(const struct fake *fake, struct rpc_request *request)
 {
-    Kist__MetaRefusal refusal = KIST__META_REFUSAL__INIT;
+    Kist__MetaRefusal refusal;
     struct rpc_reply reply = {.rc = RC_NOT_LEADER, .message = &refusal.base};
 
+    kist__meta_refusal__init(&refusal);
     if (fake->points_at >= 0) {
         refusal.leader_node = 100 + (uint64_t)fake->points_at;
         refusal.leader_address = world.fakes[fake->points_at].address;
