@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/docs_suites.h"
+#include "cli/metad_options.h"
 #include "cli/options.h"
 #include "common/base/assert.h"
 #include "common/base/mem.h"
@@ -23,6 +24,14 @@ static void write_page(struct buffer *out)
     config_write_page(&serve_options_table, out);
 }
 
+static void write_metad_page(struct buffer *out)
+{
+    buffer_printf(out, "# Configuration of kist metad\n\nMade from `cli/metad.def` by `make docs`. "
+                       "Each option is a flag of `kist metad` or a variable (`KIST_LISTEN`); flags "
+                       "win.\n`KIST_CLUSTER_KEY` has no flag.\n\n");
+    config_write_rows(&metad_options_table, out);
+}
+
 static void write_man(struct buffer *out)
 {
     buffer_printf(
@@ -33,6 +42,10 @@ static void write_man(struct buffer *out)
         ".SH SYNOPSIS\n.B kist serve\n\\-\\-data DIR [\\-\\-data DIR ...] [options]\n.br\n"
         ".B kist admin\n[\\-\\-admin ADDR] [\\-\\-data DIR] [\\-\\-json] user|key|bucket|job "
         "add|remove|list|owner|show|pause|resume|cancel [NAME] [USER]\n.br\n"
+        ".B kist metad\n\\-\\-data DIR \\-\\-advertise HOST:PORT \\-\\-peers HOST:PORT,... "
+        "[options]\n.br\n"
+        ".B kist admin cluster\nkey|init [\\-\\-metad HOST:PORT,...]\n.br\n"
+        ".B kist admin metad\nlist|add|remove|replace|transfer|recover [...]\n.br\n"
         ".B kist version\n"
         ".SH DESCRIPTION\n"
         "kist stores objects durably and serves them over the S3 protocol.\n"
@@ -47,6 +60,8 @@ static void write_man(struct buffer *out)
         ".SH OPTIONS\nOf\n.BR \"kist serve\" :\n",
         KIST_VERSION);
     config_write_man(&serve_options_table, out);
+    buffer_printf(out, ".PP\nOf\n.BR \"kist metad\" ,\none node of the metadata of a cluster:\n");
+    config_write_man(&metad_options_table, out);
     buffer_printf(
         out,
         ".SH ENVIRONMENT\nEvery option is also read from a variable: KIST_ and its name in "
@@ -100,11 +115,12 @@ static const struct {
     void (*write)(struct buffer *out);
     bool (*write_from_files)(struct env *env, struct buffer *out);
 } files[] = {
-    {"sample",        "deploy/config/kist.conf.sample", write_sample,  NULL               },
-    {"page",          "docs/configuration.md",          write_page,    NULL               },
-    {"man",           "docs/kist.1",                    write_man,     NULL               },
-    {"metrics",       "docs/metrics.md",                write_metrics, NULL               },
-    {"compatibility", "docs/compatibility.md",          NULL,          write_compatibility},
+    {"sample",        "deploy/config/kist.conf.sample", write_sample,     NULL               },
+    {"page",          "docs/configuration.md",          write_page,       NULL               },
+    {"metad",         "docs/configuration-metad.md",    write_metad_page, NULL               },
+    {"man",           "docs/kist.1",                    write_man,        NULL               },
+    {"metrics",       "docs/metrics.md",                write_metrics,    NULL               },
+    {"compatibility", "docs/compatibility.md",          NULL,             write_compatibility},
 };
 
 static bool docs_make(struct env *env, size_t i, struct buffer *out)

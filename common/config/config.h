@@ -84,6 +84,7 @@ void config_free(const struct config_table *table, void *from);
 void config_write_help(const struct config_table *table, struct buffer *out);
 void config_write_sample(const struct config_table *table, struct buffer *out); /* INI */
 void config_write_page(const struct config_table *table, struct buffer *out);   /* Markdown */
+void config_write_rows(const struct config_table *table, struct buffer *out); /* its table alone */
 void config_write_man(const struct config_table *table,
                       struct buffer *out); /* the OPTIONS of roff */
 

@@ -101,8 +101,13 @@ void config_write_page(const struct config_table *table, struct buffer *out)
                        "line of the file given by `--config` (`listen = …`). Flags win over "
                        "variables, variables over the file, the file over the\n"
                        "defaults. Sizes take K, M, G, T (powers of 1,024), times ms, s, m, h, d. "
-                       "Options of type secret have no flag.\n\n"
-                       "| option | type | default | meaning |\n|---|---|---|---|\n");
+                       "Options of type secret have no flag.\n\n");
+    config_write_rows(table, out);
+}
+
+void config_write_rows(const struct config_table *table, struct buffer *out)
+{
+    buffer_printf(out, "| option | type | default | meaning |\n|---|---|---|---|\n");
     for (size_t i = 0; i < table->count; i++) {
         static const char *const types[] = {"text", "secret", "list",          "number",
                                             "size", "time",   "true or false", "choice"};

@@ -210,6 +210,34 @@ static void placement_epochs_only_rise(void **state)
                      KIST__OUTCOME__INVALID_ARGUMENT);
 }
 
+static Kist__Outcome put_node(struct machine_fixture *f, uint64_t id, uint64_t incarnation)
+{
+    Kist__PutNode call = KIST__PUT_NODE__INIT;
+    Kist__Node node = KIST__NODE__INIT;
+
+    node.id = id;
+    node.address = field_of("10.0.0.1:9010");
+    node.incarnation = incarnation;
+    call.node = &node;
+    return machine_fixture_apply(f, META_PUT_NODE, &call.base, SLICE_EMPTY)->outcome;
+}
+
+/* Of two processes with one identity the older must not overwrite where the newer one is. */
+static void a_node_never_goes_back(void **state)
+{
+    struct machine_fixture *f = *state;
+    Kist__DeleteNode gone = KIST__DELETE_NODE__INIT;
+
+    assert_int_equal(put_node(f, 0, 1), KIST__OUTCOME__INVALID_ARGUMENT);
+    assert_int_equal(put_node(f, 7, 5), KIST__OUTCOME__OUTCOME_OK);
+    assert_int_equal(put_node(f, 7, 4), KIST__OUTCOME__INVALID_ARGUMENT);
+    assert_int_equal(put_node(f, 7, 6), KIST__OUTCOME__OUTCOME_OK);
+    gone.id = 7;
+    assert_int_equal(machine_fixture_apply(f, META_DELETE_NODE, &gone.base, SLICE_EMPTY)->outcome,
+                     KIST__OUTCOME__OUTCOME_OK);
+    assert_int_equal(put_node(f, 7, 1), KIST__OUTCOME__OUTCOME_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(users_and_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(minted_numbers_are_never_given_twice, setup, teardown),
         cmocka_unit_test_setup_teardown(placement_epochs_only_rise, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_never_goes_back, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
