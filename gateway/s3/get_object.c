@@ -194,21 +194,16 @@ static enum step_result get_range(struct get_object *op, const struct condition_
     return STEP_NEXT;
 }
 
-/* Of the object's algorithm. CRC64NVME is what the store sums by itself when none was asked for:
- * AWS shows that of the object alone. */
+/* Of the object's algorithm, when the upload asked for it: parts of one that asked for none may
+ * have checksums of their own besides ours, and AWS shows neither. */
 static void get_part_checksum(struct get_object *op)
 {
     const Kist__Record *record = op->find.get.record;
     const Kist__PartSummary *part = op->part.part;
 
-    if (part == NULL || record->n_checksums == 0 ||
-        record->checksums[0]->algorithm == CHECKSUM_CRC64NVME) {
-        return;
-    }
-    for (size_t i = 0; i < part->n_checksums; i++) {
-        if (part->checksums[i]->algorithm == record->checksums[0]->algorithm) {
-            s3_reply_checksums(&op->base, &part->checksums[i], 1, 0);
-        }
+    if (part != NULL && part->n_checksums == 1 && record->n_checksums > 0 &&
+        part->checksums[0]->algorithm == record->checksums[0]->algorithm) {
+        s3_reply_checksums(&op->base, part->checksums, 1, 0);
     }
 }
 
