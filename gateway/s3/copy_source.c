@@ -8,16 +8,18 @@
 #include "gateway/s3/object_lookup.h"
 #include "gateway/s3/router.h"
 
-/* Offset of the last "?versionId=", or text.len: a key may hold question marks of its own. Clients
- * that encode the whole header encode these, too, and AWS takes it. */
+/* Offset of the last "?versionId=", or text.len: a key may hold question marks of its own, which
+ * SDKs encode, and the mark not. Clients that encode the whole header encode the mark, too; these
+ * are known by having no "/" left. */
 static size_t copy_source_version_at(struct slice text, size_t *mark_len)
 {
-    static const char *const marks[] = {"?versionId=", "%3FversionId%3D", "%3fversionId%3d",
-                                        "%3FversionId=", "?versionId%3D"};
+    static const char *const marks[] = {"?versionId=", "%3FversionId%3D", "%3fversionId%3d"};
+    struct slice path = slice_starts(text, SLICE("/")) ? slice_after(text, 1) : text;
+    size_t known = slice_find(path, '/') == path.len ? ARRAY_LEN(marks) : 1;
 
     *mark_len = 0;
     for (size_t i = text.len; i-- > 0;) {
-        for (size_t j = 0; j < ARRAY_LEN(marks); j++) {
+        for (size_t j = 0; j < known; j++) {
             if (slice_starts(slice_after(text, i), slice_str(marks[j]))) {
                 *mark_len = strlen(marks[j]);
                 return i;

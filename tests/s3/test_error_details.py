@@ -85,11 +85,23 @@ def test_encoded_separator_of_a_version(raw, s3, versioned):
     """Clients encode the whole header: the version must not become part of the key."""
     first = s3.put_object(Bucket=versioned, Key="a", Body=b"one")["VersionId"]
     s3.put_object(Bucket=versioned, Key="a", Body=b"two")
-    source = f"{versioned}/a%3FversionId%3D"
+    source = f"{versioned}%2Fa%3FversionId%3D"
     assert raw.send("PUT", f"/{versioned}/b", [("x-amz-copy-source", source + first)]).status == 200
     assert s3.get_object(Bucket=versioned, Key="b")["Body"].read() == b"one"
     reply = raw.send("PUT", f"/{versioned}/b", [("x-amz-copy-source", source + "..%2fx")])
     assert (reply.status, reply.code) == (400, "InvalidArgument")
+
+
+@pytest.mark.parametrize("key", ["a?versionId=null", "a?versionId=", "q?versionId=b?versionId=c"])
+def test_keys_that_look_like_versions(s3, versioned, key):
+    """SDKs encode the key and leave the separator: such a key must be copied, and not the bytes of another."""
+    s3.put_object(Bucket=versioned, Key="a", Body=b"another")
+    version = s3.put_object(Bucket=versioned, Key=key, Body=b"old")["VersionId"]
+    s3.put_object(Bucket=versioned, Key=key, Body=b"new")
+    s3.copy_object(Bucket=versioned, Key="copy", CopySource={"Bucket": versioned, "Key": key})
+    assert s3.get_object(Bucket=versioned, Key="copy")["Body"].read() == b"new"
+    s3.copy_object(Bucket=versioned, Key="copy", CopySource={"Bucket": versioned, "Key": key, "VersionId": version})
+    assert s3.get_object(Bucket=versioned, Key="copy")["Body"].read() == b"old"
 
 
 def test_what_no_policy_gives_to_everybody(s3, nobody, opened):
