@@ -35,6 +35,7 @@ struct kv_family {
     uint64_t blob_bytes_min;
     uint64_t memtable_bytes;
     bool whole_key_filter; /* point lookups dominate */
+    bool memtable_filter;  /* and most are of keys that are not there, in one that is written */
     /* Compaction drops rows for which this says so (NULL: none): rows that readers treat as absent
      * anyway. Called on compaction threads. */
     bool (*drop)(void *arg, struct slice key, struct slice value);

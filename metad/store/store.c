@@ -48,9 +48,12 @@ enum rc meta_store_open(struct store **out, const struct store_options *options,
 
     kv.families[FAMILY_CURRENT] = (struct kv_family){.name = "current",
                                                      .memtable_bytes = STORE_CURRENT_MEMTABLE_BYTES,
-                                                     .whole_key_filter = true};
-    kv.families[FAMILY_ROWS] = (struct kv_family){
-        .name = "rows", .memtable_bytes = STORE_ROWS_MEMTABLE_BYTES, .whole_key_filter = true};
+                                                     .whole_key_filter = true,
+                                                     .memtable_filter = true};
+    kv.families[FAMILY_ROWS] = (struct kv_family){.name = "rows",
+                                                  .memtable_bytes = STORE_ROWS_MEMTABLE_BYTES,
+                                                  .whole_key_filter = true,
+                                                  .memtable_filter = true};
     kv.families[FAMILY_INLINE] = (struct kv_family){.name = "inline",
                                                     .blobs = true,
                                                     .blob_bytes_min = STORE_BLOB_BYTES_MIN,
