@@ -112,6 +112,36 @@ static void strangers_are_denied(void **state)
     assert_int_equal(s3_send(f, "GET", "/of-alice/k", "", SLICE_EMPTY), 200);
 }
 
+/* What a handler itself refuses rests on the view as well: a right that was given through another
+ * gateway counts at once. */
+static void a_handlers_no_is_confirmed(void **state)
+{
+    static const char reads[] =
+        "{\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":{\"AWS\":\"bob\"},"
+        "\"Action\":[\"s3:GetObject\"],\"Resource\":\"arn:aws:s3:::of-alice/*\"}]}";
+    static const char tags[] =
+        "{\"Statement\":[{\"Effect\":\"Allow\",\"Principal\":{\"AWS\":\"bob\"},"
+        "\"Action\":[\"s3:GetObject\",\"s3:GetObjectTagging\"],"
+        "\"Resource\":\"arn:aws:s3:::of-alice/*\"}]}";
+    static const char source[] = "x-amz-copy-source: /of-alice/k\r\n";
+    struct s3_fixture *f = *state;
+
+    f->user = 2;
+    make_bucket(f, "of-bob");
+    f->user = 1;
+    make_bucket(f, "of-alice");
+    assert_int_equal(s3_send(f, "PUT", "/of-alice/k", "x-amz-tagging: a=b\r\n", SLICE("x")), 200);
+    assert_int_equal(s3_send(f, "PUT", "/of-alice?policy", "", slice_str(reads)), 204);
+    fake_meta_publish(&f->meta);
+    f->user = 2;
+    s3_send(f, "PUT", "/of-bob/copy", source, SLICE_EMPTY);
+    assert_error(f, 403, "AccessDenied");
+    f->user = 1;
+    assert_int_equal(s3_send(f, "PUT", "/of-alice?policy", "", slice_str(tags)), 204);
+    f->user = 2;
+    assert_int_equal(s3_send(f, "PUT", "/of-bob/copy", source, SLICE_EMPTY), 200);
+}
+
 /* The caller names whose bucket it expects: a bucket re-made by somebody else must not be written
  * to. */
 static void expected_owner(void **state)
@@ -348,6 +378,7 @@ int main(void)
         BOTH(missing_bucket),
         BOTH(head_errors_have_no_body),
         BOTH(strangers_are_denied),
+        BOTH(a_handlers_no_is_confirmed),
         BOTH(expected_owner),
         BOTH(signature_errors_explain),
         BOTH(a_new_access_key_is_found),
