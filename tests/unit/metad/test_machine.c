@@ -86,7 +86,7 @@ static void unknown_commands_stop_the_replica(void **state)
 
     call.name = field_of("n");
     call.count = 1;
-    assert_null(machine_fixture_apply(f, (enum meta_command)31, &call.base, SLICE_EMPTY));
+    assert_null(machine_fixture_apply(f, (enum meta_command)1000, &call.base, SLICE_EMPTY));
     assert_int_equal(f->error.rc, RC_UNSUPPORTED);
     entry = mint_entry(f);
     bytes = arena_alloc(&f->arena, entry.len);
