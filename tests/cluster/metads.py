@@ -138,7 +138,7 @@ def leader_killed(options):
     with Cluster(3) as cluster:
         cluster.init()
         cluster.wait_leader()
-        load = Load(cluster, options.kills * 6 + 10)
+        load = Load(cluster, options.kills * 5 + 10)
         try:
             gaps = []
             for number in range(options.kills):
@@ -151,7 +151,7 @@ def leader_killed(options):
                 wait_for(lambda: leader.status().get("leader"), 20, "it is back")
                 if number % 10 == 9:
                     load.verify()
-            load.process.wait(timeout=options.kills * 6 + 30)
+            load.process.wait(timeout=options.kills * 5 + 60)
             account = load.finish()
             keys = load.verify()
         finally:
