@@ -22,8 +22,9 @@ from kist import binary, clean_environment  # noqa: E402
 
 GAP_P50_S = 1.0
 GAP_MAX_S = 3.0
-WRITERS = 16
+WRITERS = 8
 VALUE_BYTES = 300
+VERIFY_MAX = 50_000
 TOOL_ENVIRONMENT = clean_environment({"ASAN_OPTIONS": "detect_leaks=0"})
 
 
@@ -78,12 +79,15 @@ class Load:
         return account
 
     def verify(self):
-        """Every key of the journal holds its bytes; returns their number."""
+        """Every key of the journal (of a long one a sample) holds its bytes; returns their number."""
         text = self.journal.read_text()  # it may still grow: what is there now is looked at
-        text = text[: text.rfind("\n") + 1]
-        keys = text.count("\n")
+        lines = text[: text.rfind("\n") + 1].splitlines(keepends=True)
+        if len(lines) > VERIFY_MAX:  # the newest, and as many of the others by chance
+            older = random.sample(lines[: -VERIFY_MAX // 2], VERIFY_MAX // 2)
+            lines = older + lines[-VERIFY_MAX // 2 :]
+        keys = len(lines)
         looked = self.cluster.path / f"looked-{self.bucket}"
-        looked.write_text(text)
+        looked.write_text("".join(lines))
         command = [meta_load(), "verify", str(self.cluster.key_file)]
         command += [",".join(self.cluster.addresses()), self.bucket, str(looked)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=TOOL_ENVIRONMENT)
@@ -138,7 +142,7 @@ def leader_killed(options):
     with Cluster(3) as cluster:
         cluster.init()
         cluster.wait_leader()
-        load = Load(cluster, options.kills * 5 + 10)
+        load = Load(cluster, options.kills * 4 + 10)
         try:
             gaps = []
             for number in range(options.kills):
@@ -151,14 +155,14 @@ def leader_killed(options):
                 wait_for(lambda: leader.status().get("leader"), 20, "it is back")
                 if number % 10 == 9:
                     load.verify()
-            load.process.wait(timeout=options.kills * 5 + 60)
+            load.process.wait(timeout=options.kills * 4 + 60)
             account = load.finish()
             keys = load.verify()
         finally:
             load.stop()
         gaps.sort()
         middle = gaps[len(gaps) // 2]
-        print(f"  {len(gaps)} kills, {keys} writes, gap p50 {middle:.2f} s, max {gaps[-1]:.2f} s, {account}")
+        print(f"  {len(gaps)} kills, {keys} read back, gap p50 {middle:.2f} s, max {gaps[-1]:.2f} s, {account}")
         assert middle < GAP_P50_S and gaps[-1] < GAP_MAX_S, gaps
 
 
