@@ -54,7 +54,8 @@ static enum s3_error headers_md5(struct payload_state *state, const struct http_
     if (http_header_count(request, "content-md5") > 1 ||
         !base64_decode(value, state->content_md5, sizeof(state->content_md5), &len) ||
         len != sizeof(state->content_md5)) {
-        return headers_refuse(text, S3_InvalidDigest, "The Content-Md5 you specified is not valid.");
+        return headers_refuse(text, S3_InvalidDigest,
+                              "The Content-Md5 you specified is not valid.");
     }
     state->has_content_md5 = true;
     return S3_OK;
