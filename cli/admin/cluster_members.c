@@ -184,6 +184,26 @@ int cluster_add(struct cluster_line *line, const char *address)
     return code;
 }
 
+/* 0 once no node of this id is listed. */
+static int removal_wait(struct cluster_line *line, struct arena *arena, uint64_t id)
+{
+    const char *leader = NULL;
+
+    for (int i = 0; i < TRIES_MAX; i++) {
+        const Kist__ClusterStatus *status = leader_status(line, arena, &leader);
+        bool gone = status != NULL;
+
+        for (size_t j = 0; gone && j < status->n_nodes; j++) {
+            gone = status->nodes[j]->id != id;
+        }
+        if (gone) {
+            return 0;
+        }
+        cluster_pause(line->asker, TRY_MS);
+    }
+    return CODE_OPERATING;
+}
+
 int cluster_remove(struct cluster_line *line, const char *name)
 {
     Kist__ClusterChange change = KIST__CLUSTER_CHANGE__INIT;
@@ -204,20 +224,7 @@ int cluster_remove(struct cluster_line *line, const char *name)
         change.node_id = node->id;
     }
     if (node != NULL && change_ask(line, &change)) {
-        for (int i = 0; code != 0 && i < TRIES_MAX; i++) {
-            status = leader_status(line, &arena, &leader);
-            if (status != NULL) {
-                bool gone = true;
-
-                for (size_t j = 0; j < status->n_nodes; j++) {
-                    gone = gone && status->nodes[j]->id != change.node_id;
-                }
-                code = gone ? 0 : code;
-            }
-            if (code != 0) {
-                cluster_pause(line->asker, TRY_MS);
-            }
-        }
+        code = removal_wait(line, &arena, change.node_id);
         (void)fprintf(code == 0 ? stdout : stderr, "node %llu %s\n",
                       (unsigned long long)change.node_id,
                       code == 0 ? "is removed" : "is still leaving; see kist admin metad list");

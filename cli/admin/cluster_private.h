@@ -23,8 +23,8 @@ struct cluster_line {
 int cluster_init(struct cluster_line *line);
 int cluster_list(struct cluster_line *line);
 int cluster_add(struct cluster_line *line, const char *address);
-int cluster_remove(struct cluster_line *line, const char *node);
-int cluster_replace(struct cluster_line *line, const char *node, const char *address);
+int cluster_remove(struct cluster_line *line, const char *name);
+int cluster_replace(struct cluster_line *line, const char *name, const char *address);
 int cluster_transfer(struct cluster_line *line);
 int cluster_recover(const struct cluster_line *line); /* offline: asks nobody */
 

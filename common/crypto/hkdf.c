@@ -11,7 +11,7 @@ void hkdf_sha256(struct slice secret, struct slice salt, struct slice info, uint
 {
     static const uint8_t no_salt[HASH_SHA256_BYTES];
     uint8_t key[HASH_SHA256_BYTES];
-    uint8_t block[HASH_SHA256_BYTES];
+    uint8_t block[HASH_SHA256_BYTES] = {0};
     uint8_t input[HASH_SHA256_BYTES + HKDF_INFO_BYTES_MAX + 1];
     size_t block_len = 0;
     uint8_t number = 0;

@@ -26,8 +26,9 @@
 struct rpc;
 struct rpc_conn;
 struct rpc_peer;
-struct rpc_security;     /* security.h: shared by all loops */
-struct ProtobufCMessage; /* protobuf-c: what its generated structs begin with (`base`) */
+struct rpc_security; /* security.h: shared by all loops */
+/* NOLINTNEXTLINE(readability-identifier-naming): what protobuf-c's structs begin with (`base`) */
+struct ProtobufCMessage;
 
 enum rpc_method {
 #define RPC_METHOD(number, name, kind, join, text) RPC_##name = (number),

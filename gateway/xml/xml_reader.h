@@ -1,8 +1,8 @@
 /*
  * Reads an XML document of a request into a tree of elements in an arena. Namespaces, prefixes,
- * attributes (but xsi:type), comments and processing instructions are passed over; a DTD is refused, so there are
- * no entities but the five of XML. Size, depth and number of elements are bounded (limits.h). Any
- * thread.
+ * attributes (but xsi:type), comments and processing instructions are passed over; a DTD is
+ * refused, so there are no entities but the five of XML. Size, depth and number of elements are
+ * bounded (limits.h). Any thread.
  *
  *     rc = xml_reader_parse(req->document, req->arena, &root, &error);
  *     for (part = xml_child(root, "Part"); part != NULL; part = xml_next(part, "Part")) {

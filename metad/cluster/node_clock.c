@@ -92,7 +92,7 @@ void node_clock_tick(struct node *node)
     const uint64_t now_ns = node->env->clock->mono_ns(node->env);
     const uint64_t wall_ns = node->env->clock->wall_ns(node->env);
     struct replica_peer members[NODE_TABLE_MAX];
-    int64_t offsets[NODE_PEERS_MAX];
+    int64_t offsets[NODE_PEERS_MAX] = {0};
     enum clock_verdict verdict;
     uint32_t known = 0;
     uint32_t voters = 0;

@@ -72,7 +72,7 @@ static void rows_run(struct env_work *work)
         return; /* none yet: a new group, or a replica that is not filled yet */
     }
     rows_keep_founders(node, &table);
-    node->rows_changed = memcmp(&table, &node->rows_identity.table, sizeof(table)) != 0;
+    node->rows_changed = !node_table_same(&table, &node->rows_identity.table);
     node->rows_identity.table = table;
     if (node->rows_changed) {
         node->rows_error.rc = node_identity_write(node->env, node->options.directory,

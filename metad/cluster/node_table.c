@@ -108,3 +108,22 @@ Kist__Node **node_table_messages(const struct node_table *table, struct arena *a
     }
     return nodes;
 }
+
+static bool entry_same(const struct node_entry *one, const struct node_entry *other)
+{
+    return one->id == other->id && one->replica_id == other->replica_id &&
+           one->incarnation == other->incarnation && one->state == other->state &&
+           one->has_row == other->has_row && strcmp(one->name, other->name) == 0 &&
+           strcmp(one->address, other->address) == 0 && strcmp(one->release, other->release) == 0 &&
+           memcmp(one->uuid, other->uuid, sizeof(one->uuid)) == 0;
+}
+
+bool node_table_same(const struct node_table *one, const struct node_table *other)
+{
+    bool same = one->count == other->count;
+
+    for (uint32_t i = 0; same && i < one->count; i++) {
+        same = entry_same(&one->entries[i], &other->entries[i]);
+    }
+    return same;
+}

@@ -35,6 +35,8 @@ bool node_table_add(struct node_table *table, const Kist__Node *node, bool has_r
 bool node_entry_read(const Kist__Node *node, struct node_entry *out);
 /* A message that borrows the entry. */
 void node_entry_message(const struct node_entry *entry, Kist__Node *out);
+/* Member for member: padding does not count. */
+bool node_table_same(const struct node_table *one, const struct node_table *other);
 /* All of them, in the arena. */
 Kist__Node **node_table_messages(const struct node_table *table, struct arena *arena);
 

@@ -452,8 +452,7 @@ static void signed_trailer(void **state)
 /* TCP cuts where it likes: every split, at once or later, gives the same. */
 static void any_split(void **state)
 {
-    static const char body[] =
-        "5\r\nhello\r\n0\r\nx-amz-checksum-crc32:" HELLO_CRC32 "\r\n\r\n";
+    static const char body[] = "5\r\nhello\r\n0\r\nx-amz-checksum-crc32:" HELLO_CRC32 "\r\n\r\n";
     struct fixture *f = *state;
 
     for (size_t step = 1; step < sizeof(body); step++) {

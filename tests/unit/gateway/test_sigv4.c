@@ -476,8 +476,8 @@ static const struct {
      S3_AuthorizationQueryParametersError, "X-Amz-Expires should be a number"},
     {QUERY("AWS4-HMAC-SHA256", OK_CREDENTIAL, "20130524T000000Z", "-1"),
      S3_AuthorizationQueryParametersError, "X-Amz-Expires must be non-negative"},
-    {QUERY("AWS4-HMAC-SHA256", OK_CREDENTIAL, "20130524T000000Z", "0"),
-     S3_AccessDenied, "Request has expired."},
+    {QUERY("AWS4-HMAC-SHA256", OK_CREDENTIAL, "20130524T000000Z", "0"), S3_AccessDenied,
+     "Request has expired."},
     {QUERY("AWS4-HMAC-SHA256", OK_CREDENTIAL, "20130524T000000Z", "604801"),
      S3_AuthorizationQueryParametersError, "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires "
      "must be less "
