@@ -191,6 +191,29 @@ uint32_t upload_abort(struct apply *apply, uint64_t bucket_id, struct slice key,
     return LIMIT_PARTS - max;
 }
 
+/* A repeat of an abort is a success (AWS), but only of one that there was. */
+static void abort_remember(struct apply *apply, uint64_t bucket_id, struct slice key,
+                           struct slice upload_id)
+{
+    Kist__Request request = KIST__REQUEST__INIT;
+    struct row_key row;
+
+    request.due = apply->stamp + LIMIT_COMPLETE_REPEAT_S * NS_PER_S;
+    key_object(&row, bucket_id, key, KIND_COMPLETED, upload_id);
+    apply_put_message(apply, FAMILY_ROWS, &row, &request.base);
+}
+
+static bool was_aborted(struct apply *apply, uint64_t bucket_id, struct slice key,
+                        struct slice upload_id)
+{
+    const Kist__Request *request;
+    struct row_key row;
+
+    key_object(&row, bucket_id, key, KIND_COMPLETED, upload_id);
+    request = apply_load(apply, FAMILY_ROWS, &row, &kist__request__descriptor);
+    return request != NULL && request->due >= apply->stamp && request->digest.len == 0;
+}
+
 void apply_abort_upload(struct apply *apply, const ProtobufCMessage *message)
 {
     const Kist__AbortUpload *call = (const Kist__AbortUpload *)message;
@@ -206,7 +229,9 @@ void apply_abort_upload(struct apply *apply, const ProtobufCMessage *message)
         upload = upload_load(apply, call->bucket_id, key, upload_id);
     }
     if (upload == NULL) {
-        (void)apply_refuse(apply, KIST__OUTCOME__NO_SUCH_UPLOAD);
+        if (upload_id.len != ID_BYTES || !was_aborted(apply, call->bucket_id, key, upload_id)) {
+            (void)apply_refuse(apply, KIST__OUTCOME__NO_SUCH_UPLOAD);
+        }
         return;
     }
     if (call->if_match_initiated != 0 && call->if_match_initiated != upload->stamp / NS_PER_S) {
@@ -214,6 +239,7 @@ void apply_abort_upload(struct apply *apply, const ProtobufCMessage *message)
         return;
     }
     (void)upload_abort(apply, call->bucket_id, key, upload_id);
+    abort_remember(apply, call->bucket_id, key, upload_id);
 }
 
 /* ---- Behind a deleted bucket ---- */

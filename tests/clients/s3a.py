@@ -59,7 +59,7 @@ def settings(server):
         "fs.s3a.access.key": ACCESS_KEY, "fs.s3a.secret.key": SECRET_KEY,
         "fs.s3a.path.style.access": "true", "fs.s3a.connection.ssl.enabled": "false",
         "test.fs.s3a.name": f"s3a://{BUCKET}/", "fs.contract.test.fs.s3a": f"s3a://{BUCKET}/",
-        "fs.s3a.scale.test.csvfile": " ", "fs.s3a.bucket.probe": "0",
+        "fs.s3a.scale.test.csvfile": " ", "fs.s3a.scale.test.enabled": "true", "fs.s3a.bucket.probe": "0",
     }
     rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>\n" for name, value in values.items())
     return f"<configuration>\n{rows}</configuration>\n"

@@ -120,10 +120,22 @@ def test_abort(s3, bucket, refused):
     made = part(s3, bucket, upload, 1, b"x")
     s3.abort_multipart_upload(Bucket=bucket, Key="k", UploadId=upload)
     for call in (lambda: part(s3, bucket, upload, 2, b"x"), lambda: complete(s3, bucket, upload, [made]),
-                 lambda: s3.list_parts(Bucket=bucket, Key="k", UploadId=upload),
-                 lambda: s3.abort_multipart_upload(Bucket=bucket, Key="k", UploadId=upload)):
+                 lambda: s3.list_parts(Bucket=bucket, Key="k", UploadId=upload)):
         with refused(404, "NoSuchUpload"):
             call()
+
+
+def test_abort_again(s3, bucket, refused):
+    """A client that lost the answer aborts once more (S3A's contract does); what never was, or is complete, is refused."""
+    upload = start(s3, bucket)
+    part(s3, bucket, upload, 1, b"x")
+    for _ in range(2):
+        assert s3.abort_multipart_upload(Bucket=bucket, Key="k", UploadId=upload)["ResponseMetadata"]["HTTPStatusCode"] == 204
+    done = start(s3, bucket)
+    complete(s3, bucket, done, [part(s3, bucket, done, 1, b"x")])
+    for key, wrong in (("k", done), ("other", upload)):
+        with refused(404, "NoSuchUpload"):
+            s3.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=wrong)
 
 
 def test_numbers(s3, bucket, refused):

@@ -88,6 +88,7 @@ struct model_upload {
     unsigned key;
     uint64_t stamp;
     uint64_t mark;
+    uint64_t aborted_in;                  /* id of the bucket where it was aborted; 0: it was not */
     struct model_part parts[MODEL_PARTS]; /* number - 1 */
 };
 

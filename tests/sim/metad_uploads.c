@@ -23,6 +23,7 @@ static void command_create_upload(struct model *model, struct arena *arena,
     row->template_ = record_new(arena, upload->mark);
     call->upload = row;
     upload->exists = out->expected == KIST__OUTCOME__OUTCOME_OK;
+    upload->aborted_in = 0;
     memset(upload->parts, 0, sizeof(upload->parts));
 }
 
@@ -127,10 +128,15 @@ static void command_abort(struct model *model, struct arena *arena, struct model
     call->key = message_field(model_keys[upload->key]);
     call->upload_id = field_copy(arena, upload->id, ID_BYTES);
     if (out->expected == KIST__OUTCOME__OUTCOME_OK && !upload->exists) {
-        out->expected = KIST__OUTCOME__NO_SUCH_UPLOAD;
+        /* A repeat of an abort is a success. */
+        if (upload->aborted_in != call->bucket_id) {
+            out->expected = KIST__OUTCOME__NO_SUCH_UPLOAD;
+        }
+        return;
     }
     if (out->expected == KIST__OUTCOME__OUTCOME_OK) {
         upload_end(upload);
+        upload->aborted_in = call->bucket_id;
     }
 }
 

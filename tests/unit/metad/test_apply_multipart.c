@@ -413,6 +413,11 @@ static void abort_drops_all_parts(void **state)
                      KIST__OUTCOME__NO_SUCH_UPLOAD);
     f->request += 1;
     assert_int_equal(machine_fixture_apply(f, META_ABORT_UPLOAD, &call.base, SLICE_EMPTY)->outcome,
+                     KIST__OUTCOME__OUTCOME_OK);
+    assert_int_equal(machine_fixture_count(f, FAMILY_ROWS, KIND_RECLAIM), 3);
+    call.key = field_of("b");
+    f->request += 1;
+    assert_int_equal(machine_fixture_apply(f, META_ABORT_UPLOAD, &call.base, SLICE_EMPTY)->outcome,
                      KIST__OUTCOME__NO_SUCH_UPLOAD);
 }
 
