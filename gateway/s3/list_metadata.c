@@ -2,6 +2,8 @@
 
 #include "common/codec/percent.h"
 
+enum { LIST_METADATA_BYTES_MAX = 4 * 1024 * 1024 }; /* of one page */
+
 bool list_metadata_wanted(const struct s3_request *req)
 {
     return slice_eq_nocase(s3_param(req, "metadata"), SLICE("true"));
@@ -17,11 +19,17 @@ static size_t metadata_bytes(Kist__Header *const *headers, size_t count)
     return len;
 }
 
-size_t list_metadata_bytes(const Kist__Record *record)
+static size_t list_metadata_bytes(const Kist__Record *record)
 {
     return metadata_bytes(record->metadata, record->n_metadata) +
            metadata_bytes(record->headers, record->n_headers) +
            3 * metadata_bytes(record->tags, record->n_tags) + record->content_type.len;
+}
+
+bool list_metadata_full(size_t *bytes, uint32_t at, const Kist__Record *record)
+{
+    *bytes += record != NULL ? list_metadata_bytes(record) : 0;
+    return *bytes > LIST_METADATA_BYTES_MAX && at > 0;
 }
 
 /* Header names may hold what element names may not: those few are left out. */

@@ -9,10 +9,9 @@
 #include "gateway/s3/op.h"
 
 bool list_metadata_wanted(const struct s3_request *req);
-/* What an entry adds to the document, about: a page ends before these sum up to more than
- * LIST_METADATA_BYTES_MAX. */
-enum { LIST_METADATA_BYTES_MAX = 4 * 1024 * 1024 };
-size_t list_metadata_bytes(const Kist__Record *record);
+/* Metadata of a thousand objects may be megabytes: then the page is shorter. Adds what entry `at`
+ * adds to the document, about; true: the page ends before it. `record` NULL: a common prefix. */
+bool list_metadata_full(size_t *bytes, uint32_t at, const Kist__Record *record);
 /* <UserMetadata> and <UserTags> of a whole record. */
 void list_metadata_write(struct s3_request *req, struct xml_writer *xml, struct slice key,
                          const Kist__Record *record);

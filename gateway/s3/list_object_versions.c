@@ -165,10 +165,7 @@ static void versions_bound(struct list_versions *op)
     size_t bytes = 0;
 
     for (uint32_t i = 0; op->list.whole && i < op->list.entry_count; i++) {
-        const Kist__Record *record = op->list.entries[i].record;
-
-        bytes += record != NULL ? list_metadata_bytes(record) : 0;
-        if (bytes > LIST_METADATA_BYTES_MAX && i > 0) {
+        if (list_metadata_full(&bytes, i, op->list.entries[i].record)) {
             op->list.entry_count = i;
             op->list.truncated = true;
         }

@@ -7,9 +7,9 @@
 #include "common/base/mem.h"
 #include "common/log/log.h"
 #include "metad/raft/message.h"
+#include "metad/raft/replica_table.h"
 
 enum {
-    REPLICAS_MAX = 64,
     ROUTES_MAX = 64,
     GATHER_BYTES_MAX = 256 * 1024, /* gathered frames leave at once beyond this */
     FRAME_KIND_AT = 5
@@ -35,25 +35,10 @@ struct rpc_transport {
         uint64_t node_id;
     } routes[ROUTES_MAX];
     uint32_t route_count;
-    struct {
-        uint64_t group;
-        uint64_t id;
-        struct replica *replica;
-    } replicas[REPLICAS_MAX];
-    uint32_t replica_count;
+    struct replica_table replicas;
     void (*close_done)(void *owner);
     void *close_owner;
 };
-
-static struct replica *transport_find(struct rpc_transport *transport, uint64_t group, uint64_t id)
-{
-    for (uint32_t i = 0; i < transport->replica_count; i++) {
-        if (transport->replicas[i].group == group && transport->replicas[i].id == id) {
-            return transport->replicas[i].replica;
-        }
-    }
-    return NULL;
-}
 
 static struct transport_node *node_find(struct rpc_transport *transport, uint64_t id)
 {
@@ -206,7 +191,8 @@ bool rpc_transport_heard(struct rpc_transport *transport, uint64_t node_id)
 
 static void deliver(struct rpc_transport *transport, const char *record, struct slice frame)
 {
-    struct replica *replica = transport_find(transport, le64_get(record), le64_get(record + 16));
+    struct replica *replica =
+        replica_table_find(&transport->replicas, le64_get(record), le64_get(record + 16));
 
     if (replica != NULL) {
         replica_receive(replica, le64_get(record + 8), frame);
@@ -265,7 +251,7 @@ void rpc_transport_serve(struct rpc_transport *transport, struct rpc *rpc)
 
 void rpc_transport_close(struct rpc_transport *transport, void (*done)(void *owner), void *owner)
 {
-    ASSERT(transport->replica_count == 0 && done != NULL);
+    ASSERT(transport->replicas.count == 0 && done != NULL);
     if (transport->rpc != NULL) {
         rpc_serve(transport->rpc, RPC_RAFT_MESSAGES, NULL);
     }
@@ -282,23 +268,12 @@ struct raft_transport *rpc_transport_base(struct rpc_transport *transport)
 void rpc_transport_add(struct rpc_transport *transport, uint64_t group, uint64_t id,
                        struct replica *replica)
 {
-    ASSERT(transport->replica_count < REPLICAS_MAX);
-    ASSERT(transport_find(transport, group, id) == NULL);
-    transport->replicas[transport->replica_count].group = group;
-    transport->replicas[transport->replica_count].id = id;
-    transport->replicas[transport->replica_count].replica = replica;
-    transport->replica_count++;
+    replica_table_add(&transport->replicas, group, id, replica);
 }
 
 void rpc_transport_remove(struct rpc_transport *transport, uint64_t group, uint64_t id)
 {
-    for (uint32_t i = 0; i < transport->replica_count; i++) {
-        if (transport->replicas[i].group == group && transport->replicas[i].id == id) {
-            transport->replica_count--;
-            transport->replicas[i] = transport->replicas[transport->replica_count];
-            return;
-        }
-    }
+    replica_table_remove(&transport->replicas, group, id);
 }
 
 void rpc_transport_set_peer(struct rpc_transport *transport, uint64_t node_id,

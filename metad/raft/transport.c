@@ -4,9 +4,9 @@
 #include "common/base/assert.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
+#include "metad/raft/replica_table.h"
 
 enum {
-    REPLICAS_MAX = 64,
     QUEUE_BYTES_MAX = 32 * 1024 * 1024,
     DELIVER_MAX = 256 /* messages of one turn of the loop */
 };
@@ -27,26 +27,10 @@ struct local_transport {
     bool posted;
     struct list queue;
     size_t queue_bytes;
-    struct {
-        uint64_t group;
-        uint64_t id;
-        struct replica *replica;
-    } replicas[REPLICAS_MAX];
-    uint32_t replica_count;
+    struct replica_table replicas;
     void (*close_done)(void *owner);
     void *close_owner;
 };
-
-static struct replica *transport_find(struct local_transport *transport, uint64_t group,
-                                      uint64_t id)
-{
-    for (uint32_t i = 0; i < transport->replica_count; i++) {
-        if (transport->replicas[i].group == group && transport->replicas[i].id == id) {
-            return transport->replicas[i].replica;
-        }
-    }
-    return NULL;
-}
 
 static void transport_post(struct local_transport *transport)
 {
@@ -64,7 +48,8 @@ static void transport_deliver(struct env_post *post)
     for (uint32_t i = 0; i < DELIVER_MAX && !list_empty(&transport->queue); i++) {
         struct local_message *message =
             CONTAINER_OF(list_pop_front(&transport->queue), struct local_message, link);
-        struct replica *replica = transport_find(transport, message->group, message->to);
+        struct replica *replica =
+            replica_table_find(&transport->replicas, message->group, message->to);
 
         transport->queue_bytes -= message->len;
         if (replica != NULL) {
@@ -118,7 +103,7 @@ struct local_transport *local_transport_new(struct env *env)
 void local_transport_close(struct local_transport *transport, void (*done)(void *owner),
                            void *owner)
 {
-    ASSERT(transport->replica_count == 0 && done != NULL);
+    ASSERT(transport->replicas.count == 0 && done != NULL);
     transport->close_done = done;
     transport->close_owner = owner;
     transport_post(transport);
@@ -132,21 +117,10 @@ struct raft_transport *local_transport_base(struct local_transport *transport)
 void local_transport_add(struct local_transport *transport, uint64_t group, uint64_t id,
                          struct replica *replica)
 {
-    ASSERT(transport->replica_count < REPLICAS_MAX);
-    ASSERT(transport_find(transport, group, id) == NULL);
-    transport->replicas[transport->replica_count].group = group;
-    transport->replicas[transport->replica_count].id = id;
-    transport->replicas[transport->replica_count].replica = replica;
-    transport->replica_count++;
+    replica_table_add(&transport->replicas, group, id, replica);
 }
 
 void local_transport_remove(struct local_transport *transport, uint64_t group, uint64_t id)
 {
-    for (uint32_t i = 0; i < transport->replica_count; i++) {
-        if (transport->replicas[i].group == group && transport->replicas[i].id == id) {
-            transport->replica_count--;
-            transport->replicas[i] = transport->replicas[transport->replica_count];
-            return;
-        }
-    }
+    replica_table_remove(&transport->replicas, group, id);
 }
